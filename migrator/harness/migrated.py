@@ -177,7 +177,7 @@ def run_migrated(
     def train() -> Run:
         plan = evaluation if evaluates(case) else {}
         steps = evidence.step_limit
-        own = {"initial": found.initial, "steps": steps, "generators": GENERATORS}
+        own = {"initial": found.initial, "steps": steps, "generators": GENERATORS, "lines": True}
         return run_program(session, case, "migrated", "migrated", shape, **{**own, **plan})
 
     main = train()

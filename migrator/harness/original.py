@@ -126,6 +126,7 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
             evaluation_noise=evaluates(case),
             draw_initial=True,
             generators=GENERATORS,
+            lines=True,
         )
     if main.recording is None:
         return OriginalEvidence(main, None, free)
@@ -157,6 +158,7 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
         evaluation_noise=evaluates(case),
         draw_initial=True,
         generators=GENERATORS,
+        lines=True,
     )
     limit = budget.lesser(kept - 1, evidence.replicate_limit)
     evidence = replace(evidence, main=again, step_limit=kept - 1, replicate_limit=limit)

@@ -19,6 +19,7 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     effects.jsonl             checkpoints, exports, and what callbacks and hooks did, each at its step
     other_trainings.jsonl     a line for every training of another model of the script, which is not recorded
     mutant.json               the known mistake that the plan asked for, and how often it was made
+    lines.json                the lines of the user's files that ran, and those that can
     apart.json                in the place of states, slots and gradients: how far each is from those of another run
     cpu.jsonl                 processor time after the first step and after each training call
     calls.jsonl               how many steps were done before each call that trains, one line each
@@ -238,6 +239,14 @@ class StandIn:
 
 
 @dataclass(frozen=True)
+class Lines:
+    """The lines of a file that ran in any task, and all that can run, by their numbers."""
+
+    ran: frozenset[int]
+    of: frozenset[int]
+
+
+@dataclass(frozen=True)
 class Recording:
     """Everything a run recorded. Step numbers are keys of ``states``, ``slots`` and ``gradients``, which are read from
     the record folder whenever they are asked for.
@@ -267,7 +276,8 @@ class Recording:
     ``summaries`` are the steps at which each tag was written, with its number (None: no finite scalar). ``drawn`` are
     further draws of initial values, along a first axis. ``cpu`` are the processor seconds of all trainers from the
     first step to the last (None: not known). ``apart`` says of a replicate how far each gradient, weight and slot is
-    from that of the run it repeats, by (family, name, slot, step), where they themselves are gone (None: they are not).
+    from that of the run it repeats, by (family, name, slot, step), where they themselves are gone (None: they are
+    not). ``lines`` are those of the user's files, by their paths, where they were watched.
     """
 
     program: str
@@ -312,6 +322,7 @@ class Recording:
     drawn: Mapping[str, Array] = field(default_factory=dict)
     cpu: float | None = None
     apart: Mapping[tuple[str, str, str, int], float] | None = None
+    lines: Mapping[str, Lines] = field(default_factory=dict)
 
 
 # -- packed tensors --
@@ -829,6 +840,7 @@ def read(record_dir: Path) -> Recording:
         dropout_after=tuple(program.get("dropout_after", [])),
         cpu=_cpu(tasks),
         apart=_apart(tasks),
+        lines=_lines(tasks),
         drawn=_arrays(started / "drawn.npz") if started and (started / "drawn.npz").exists() else {},
         draws=int(program.get("draws", 0)),
         training=int(program.get("training", 0)),
@@ -855,6 +867,16 @@ def read(record_dir: Path) -> Recording:
         effects=_effects(tasks),
         summaries=_summaries(record_dir / "summaries.json"),
     )
+
+
+def _lines(tasks: Mapping[str, Path]) -> dict[str, Lines]:
+    found: dict[str, Lines] = {}
+    for folder in tasks.values():
+        for path in folder.glob("lines.json"):
+            for name, one in _json(path).items():
+                before = found.get(name, Lines(frozenset(), frozenset()))
+                found[name] = Lines(before.ran | set(one["ran"]), before.of | set(one["of"]))
+    return found
 
 
 def _apart(tasks: Mapping[str, Path]) -> dict[tuple[str, str, str, int], float] | None:

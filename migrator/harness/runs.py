@@ -189,6 +189,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "tpu_cores": None,
         "devices": 1,
         "points": None,
+        "lines": False,
         "training": 0,
         "kill_after": None,
         "mutant": None,

@@ -117,7 +117,8 @@ def _graded(findings: Findings, levels: Sequence[LevelResult]) -> grade.Grade:
     in_order = any(level.id == "L5s" and level.status is Status.EQUIVALENT for level in levels)
     together = original is not None and len(original.participation) > 1
     trainers = len(case.shape.trainers()) if in_order or together else 1
-    return grade.grade(levels, findings.artefacts, original, compared, trainers)
+    whole = original, recording_of(findings.migrated.main)
+    return grade.grade(levels, findings.artefacts, original, compared, trainers, whole)
 
 
 def _with_requirements(decided: verdict.Verdict, judged: grade.Grade, case: Case) -> verdict.Verdict:

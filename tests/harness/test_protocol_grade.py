@@ -10,7 +10,7 @@ from numpy_programs import Program, migrated_of, run
 from migrator.harness.protocol import grade, verdict
 from migrator.harness.protocol.grade import Grade
 from migrator.harness.protocol.results import Artefact, LevelResult, Status
-from migrator.harness.recording import Evaluation
+from migrator.harness.recording import Evaluation, Lines, Recording
 
 PROGRAM = Program(steps=20)
 ORIGINAL, MIGRATED = run(PROGRAM), run(migrated_of(PROGRAM))
@@ -110,3 +110,16 @@ def test_artefacts_cannot_be_had_where_there_are_none() -> None:
 def test_what_cannot_be_required(word: str) -> None:
     with pytest.raises(ValueError, match="cannot be required: name steps, steps=N, artefacts, or a level"):
         grade.checked((word,), verdict.ORDER)
+
+
+def watched(ran: set[int], of: set[int]) -> Recording:
+    return replace(ORIGINAL, lines={"/old/train.py": Lines(frozenset(ran), frozenset(of))})
+
+
+def test_lines_that_never_ran_are_part_of_it() -> None:
+    whole = watched({1, 2, 3, 8}, {1, 2, 3, 5, 6, 8, 9}), replace(MIGRATED, lines={})
+    one = grade.grade(LEVELS, [], ORIGINAL, MIGRATED, 1, whole)
+    assert one.lines == (grade.Covered(4, 7, ("train.py:5-6", "train.py:9")), None)
+    assert "ran: train, 57 % of the original's lines;" in grade.line(one)
+    assert grade.never_ran(one) == ("lines of the original that never ran: train.py:5-6, train.py:9",)
+    assert grade.never_ran(found()) == ()

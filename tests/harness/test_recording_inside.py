@@ -374,3 +374,31 @@ def test_metrics_of_one_name_in_a_loop_stay_apart() -> None:
     for metric in several:
         evaluation.add_metric(metric)
     assert [evaluation.name(metric) for metric in several] == ["mean", "auc", "mean_1"]
+
+
+def test_lines_that_run_are_told_from_those_that_can(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        '"""Trains."""\n\n\ndef used(x):\n    if x:\n        return 1\n    return 2\n\n\n'
+        "def unused():\n    return 3\n\n\nfor _ in range(3):\n    used(True)\n"
+    )
+    lines = together("lines")
+    written = {}
+    folder = SimpleNamespace(write_json=lambda name, value: written.update(value))
+    seen = lines.Lines(folder)
+    before = sys.gettrace()
+    try:
+        sys.settrace(seen.trace)
+        exec(compile(program.read_text(), str(program), "exec"), {})
+    finally:
+        sys.settrace(before)
+    # What AutoGraph made of `unused` ran: its first line comes of line 11 of the program.
+    made = "/tmp/__autograph_generated_file_a.py"
+    seen.ran[made], seen.origins[made, 7] = {7, 8}, (str(program), 11)
+    try:
+        seen.write()
+    finally:
+        sys.settrace(before)
+    (said,) = written.values()
+    assert set(said["of"]) - set(said["ran"]) == {7}
+    assert {4, 5, 6, 10, 11, 14, 15} <= set(said["ran"])

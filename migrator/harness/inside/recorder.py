@@ -24,6 +24,7 @@ SIBLINGS = (
     "keras_optimizers",
     "keras_patches",
     "keras_variables",
+    "lines",
     "mutate",
     "mutate_keras3",
     "nudged",
@@ -123,6 +124,7 @@ def install(plan):
     - ``training``: which of the models that the program trains, one after another, is recorded (0: the first)
     - ``kill_after``: the step after which the process ends as if it were killed, or None
     - ``devices``: how many virtual CPUs a program sees, if more than one
+    - ``lines``: whether to note which lines of the user's files run (see lines.py)
     - ``points``: the step that each step of this run is, and what to start it from (see points.py), or None
     - ``mutant``: a known mistake to make in a Keras program while it runs, or None
 
@@ -173,6 +175,8 @@ def install(plan):
             raise RuntimeError("a mutant is a mistake in a Keras program, and this one is not")
         tf = importlib.import_module("tensorflow")
         modules["mutate_keras3" if is_keras3(tf) else "mutate"].install(tf, plan, folder)
+    if plan.get("lines"):
+        modules["lines"].install(folder)  # the last: what is above is not the program's
     # A user's own module may bear one of these plain names; ours live on through the patches.
     for name in SIBLINGS:
         sys.modules.pop(name, None)

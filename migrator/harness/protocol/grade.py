@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from migrator.harness.protocol import measurements
 from migrator.harness.protocol.results import Artefact, LevelResult, Status
@@ -21,7 +23,8 @@ class Grade:
     difference of a loss among them (None: none was compared). `levels` said EQUIVALENT; `open` did not, although they
     have something to say about these programs. `sees` are the smallest errors that the levels would have found, and
     `modes` what of a program ran: "train", "evaluate", "predict". `artefacts` were found to be the same, `missing`
-    could not be compared.
+    could not be compared. `lines` say which lines of the programs' files ran, of the original and of the migrated
+    program (None: not watched).
     """
 
     steps: int
@@ -34,6 +37,30 @@ class Grade:
     modes: tuple[str, ...]
     artefacts: tuple[str, ...]
     missing: tuple[str, ...]
+    lines: tuple[Covered | None, Covered | None] = (None, None)
+
+
+@dataclass(frozen=True)
+class Covered:
+    """`ran` of `of` lines of a program ran; `missed` are the others: "train.py:10-14"."""
+
+    ran: int
+    of: int
+    missed: tuple[str, ...]
+
+
+def _covered(recording: Recording | None) -> Covered | None:
+    if recording is None or not recording.lines:
+        return None
+    missed: list[str] = []
+    for path, lines in sorted(recording.lines.items()):
+        for ran, several in itertools.groupby(sorted(lines.of), key=lines.ran.__contains__):
+            if not ran:
+                some = list(several)
+                span = f"{some[0]}" if some[0] == some[-1] else f"{some[0]}-{some[-1]}"
+                missed.append(f"{PurePath(path).name}:{span}")
+    count = sum(len(lines.ran) for lines in recording.lines.values())
+    return Covered(count, sum(len(lines.of) for lines in recording.lines.values()), tuple(missed))
 
 
 def grade(
@@ -42,9 +69,10 @@ def grade(
     original: Recording | None,
     migrated: Recording | None,
     trainers: int = 1,
+    whole: tuple[Recording | None, Recording | None] = (None, None),
 ) -> Grade:
     """The grade of a comparison with these levels; the recordings are those that L5 judged, None where there are
-    none.
+    none. `whole` are the runs of both programs to their ends, whose lines were watched.
     """
     passed = tuple(level.id for level in levels if level.status is Status.EQUIVALENT)
     judged = next((level for level in levels if level.id == "L5" and level.status is Status.EQUIVALENT), None)
@@ -66,6 +94,7 @@ def grade(
         modes=modes,
         artefacts=tuple(one.name for one in artefacts if one.status == "same"),
         missing=tuple(one.name for one in artefacts if one.status in ("missing", "not compared")),
+        lines=(_covered(whole[0]), _covered(whole[1])),
     )
 
 
@@ -111,12 +140,33 @@ def line(found: Grade) -> str:
     told = [
         f"{found.steps} of {found.of_steps} steps",
         f"levels {', '.join(found.levels) or 'none'}" + (f" (not {', '.join(found.open)})" if found.open else ""),
-        f"ran: {', '.join(found.modes) or 'nothing'}",
+        f"ran: {', '.join(found.modes) or 'nothing'}{_shares(found)}",
     ]
     if found.artefacts or found.missing:
         missing = f" (not {', '.join(found.missing)})" if found.missing else ""
         told.append(f"artefacts: {', '.join(found.artefacts) or 'none'}{missing}")
     return "; ".join([*told, *found.sees[:1]])
+
+
+def _shares(found: Grade) -> str:
+    both = zip(("original", "migrated"), found.lines, strict=True)
+    told = [f"{100 * one.ran // max(one.of, 1)} % of the {program}'s lines" for program, one in both if one is not None]
+    return f", {' and '.join(told)}" if told else ""
+
+
+#: Places with lines that did not run that are named.
+_NAMED = 5
+
+
+def never_ran(found: Grade) -> tuple[str, ...]:
+    """What is to be said about lines that did not run, without full stops."""
+    said = []
+    for program, covered in zip(("the original", "the migrated program"), found.lines, strict=True):
+        if covered is not None and covered.missed:
+            named = ", ".join(covered.missed[:_NAMED])
+            more = f" and {len(covered.missed) - _NAMED} more" if len(covered.missed) > _NAMED else ""
+            said.append(f"lines of {program} that never ran: {named}{more}")
+    return tuple(said)
 
 
 def checked(words: Sequence[str], levels: Iterable[str]) -> tuple[str, ...]:

@@ -533,7 +533,10 @@ def build(
                 "evaluations": evidence.evaluations(evaluations, _metric_noise(original, replicates, limits)),
                 "artefacts": [asdict(one) for one in artefacts],
                 "baseline": None,
-                "not_shown": _not_shown(levels, case, original, migrated, verdict, mutants, began_anew, artefacts),
+                "not_shown": [
+                    *_not_shown(levels, case, original, migrated, verdict, mutants, began_anew, artefacts),
+                    *(() if grade is None else grades.never_ran(grade)),
+                ],
                 "processes": _processes(runs),
                 "runs": [
                     {
