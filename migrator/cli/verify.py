@@ -116,6 +116,12 @@ class _Verify(click.Command):
 )
 @click.option("--steps", type=click.IntRange(min=1), help="End training after so many global steps.")
 @click.option(
+    "--data-sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Take no more than N batches of any data set: training ends after N steps, and evaluations after N batches.",
+)
+@click.option(
     "--sample-steps",
     default="",
     metavar="STEP,...",
@@ -249,6 +255,7 @@ def command(
     cluster: str,
     runner: str,
     steps: int | None,
+    data_sample: int | None,
     sample_steps: str,
     from_checkpoint: Path | None,
     report_dir: Path | None,
@@ -292,6 +299,7 @@ def command(
     with _given(stdin) as stdin_file:
         if len(paths) < 2:
             _only_for_pairs(
+                "data_sample",
                 "sample_steps",
                 "from_checkpoint",
                 "name_map",
@@ -334,6 +342,7 @@ def command(
                 stdin=stdin_file,
                 steps=steps,
                 sample_steps=_steps(sample_steps),
+                data_sample=data_sample,
                 from_checkpoint=from_checkpoint,
                 names=names,
                 report_dir=report_dir,
@@ -352,6 +361,7 @@ def command(
                 original_runs=original_tensorflow,
                 options=_said(
                     "runner",
+                    "data_sample",
                     "sample_steps",
                     "from_checkpoint",
                     "full",

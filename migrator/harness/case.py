@@ -44,7 +44,8 @@ class Case:
     the same original is used, and what this one does is kept on disk.
     `sample_steps` are steps to compare one by one beside those that are chosen, reached or not; `from_checkpoint` is
     the prefix of a checkpoint of the original, from which a step is compared too. `training` says which of the models
-    that a script trains, one after another, is compared: 0 is the first.
+    that a script trains, one after another, is compared: 0 is the first. `data_sample` is the most batches of a data
+    set that an evaluation takes (None: all); `steps` is no more than that then.
     """
 
     original: Path
@@ -78,6 +79,7 @@ class Case:
     from_checkpoint: Path | None = None
     required: tuple[str, ...] = ()
     training: int = 0
+    data_sample: int | None = None
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:
@@ -94,6 +96,8 @@ def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: A
         shape = ClusterShape.parse(cluster, coordinated=runs is not OriginalRuns.TENSORFLOW1)
     except ValueError as error:
         raise CaseError(f"cluster: {error}") from None
+    if options.get("data_sample") is not None:
+        options["steps"] = min(options.get("steps") or options["data_sample"], options["data_sample"])
     case = Case(Path(original), Path(migrated), shape=shape, **options)
     check(case)
     return case

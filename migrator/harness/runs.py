@@ -190,6 +190,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "devices": 1,
         "points": None,
         "lines": False,
+        "data_sample": None,
         "training": 0,
         "kill_after": None,
         "mutant": None,
@@ -255,6 +256,7 @@ def _run(
         "tpu_cores": case.tpu_cores,
         "devices": devices,
         "training": case.training,
+        "data_sample": case.data_sample,
     }
 
     def launched() -> Launch:

@@ -180,6 +180,7 @@ def _described(case: Case) -> dict[str, Any]:
         "compared_migrated_cluster": str(migrated_shape(case, compared)),
         "parameter_servers": parameter_servers(case.shape),
         "steps": case.steps,
+        "data_sample": case.data_sample,
         "report_dir": None if case.report_dir is None else str(case.report_dir),
         "options": list(case.options),
         "command": list(case.command),

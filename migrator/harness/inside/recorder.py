@@ -43,6 +43,7 @@ SIBLINGS = (
     "record_session",
     "redirect",
     "replicas",
+    "sample",
     "shuffles",
     "sources",
     "step_hook",
@@ -124,6 +125,7 @@ def install(plan):
     - ``training``: which of the models that the program trains, one after another, is recorded (0: the first)
     - ``kill_after``: the step after which the process ends as if it were killed, or None
     - ``devices``: how many virtual CPUs a program sees, if more than one
+    - ``data_sample``: the most batches of a data set that an evaluation takes, or None
     - ``lines``: whether to note which lines of the user's files run (see lines.py)
     - ``points``: the step that each step of this run is, and what to start it from (see points.py), or None
     - ``mutant``: a known mistake to make in a Keras program while it runs, or None
@@ -160,6 +162,8 @@ def install(plan):
         if kind == "record_keras":
             bridge = modules["record_bridge"].install(plan, folder, recorder)
             modules["record_session"].install(bridge)  # of a program that keeps its graph
+    first = "tensorflow.compat.v1" if program == "original" else "tensorflow"
+    modules["sample"].install(importlib.import_module(first), plan, program)
     if plan.get("evaluate", True):
         recorders = (recorder, bridge)
         steps = lambda: max(one.steps_done for one in recorders)  # noqa: E731

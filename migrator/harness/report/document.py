@@ -373,6 +373,8 @@ def _not_shown(
         )
     if original is not None:
         lines += _limits_of_data(original)
+    if case.get("data_sample") is not None:
+        lines.append(f"data: no evaluation took more than {case['data_sample']} batches (--data-sample)")
     lines += [f"going on from the checkpoint in {path}: both programs began anew" for path in began_anew]
     if "L7" not in passed:
         lines.append("evaluation metrics: not compared")
