@@ -12,6 +12,7 @@ import libcst as cst
 from migrator.names.compat import in_compat, only_two
 from migrator.names.imports import dotted
 from migrator.program.parsed import ParsedFile
+from migrator.program.reductions import reduced
 from migrator.walking import walk
 
 # What trains, or switches TensorFlow 2 off, where it is spelled as one of `tf.compat.v1`. Other names of `tf.compat.v1`
@@ -50,7 +51,7 @@ def written_for(script: Path) -> OriginalRuns:
     found = False
     for path in _reached(script):
         try:
-            file = ParsedFile.parse(path, path.read_text(encoding="utf-8"))
+            file = reduced(ParsedFile.parse(path, path.read_text(encoding="utf-8")), lambda name: False)
         except (OSError, UnicodeDecodeError, cst.ParserSyntaxError):
             continue
         names = _Names(file)
