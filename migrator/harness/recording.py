@@ -177,7 +177,8 @@ class Evaluation:
     optimizer. ``same_weights`` are the results with the weights that the plan gave for ``weights_step``, and
     ``control`` those with the weights that the run began with; None where the plan asked for none or, as
     ``note`` says, it was not possible. ``nudged`` are those of the program's own weights, each moved by one ulp: what
-    rounding alone does to the metrics. Beside the metrics, a Keras program's results may hold `LOSS_OF_BATCHES` and
+    rounding alone does to the metrics. ``unasked`` are the metrics that the program did not ask for: Estimator reports
+    them by itself. Beside the metrics, a Keras program's results may hold `LOSS_OF_BATCHES` and
     `LOSS_OF_EXAMPLES`, two means of its loss that the recorder has summed up itself.
     """
 
@@ -189,6 +190,7 @@ class Evaluation:
     control: dict[str, float] | None = None
     note: str = ""
     nudged: tuple[dict[str, float], ...] = ()
+    unasked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -683,6 +685,7 @@ def _evaluations(tasks: Mapping[str, Path]) -> tuple[Evaluation, ...]:
                         control=_results(entry.get("control")),
                         note=entry.get("note", ""),
                         nudged=tuple(_results(one) or {} for one in entry.get("nudged", [])),
+                        unasked=frozenset(map(str, entry.get("unasked", []))),
                     )
                     found.append((float(entry["time"]), evaluation))
                 except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -221,12 +221,22 @@ class TestNames:
         level = judge(ours, migrated(self.RENAMED))
         assert (level.status, level.summary) == (Status.INCONCLUSIVE, "only the original has precision")
 
+    def test_what_a_premade_estimator_adds_may_be_left_out(self) -> None:
+        results = {**GOOD, "average_loss": 0.4}
+        for unasked, status in (("loss", Status.INCONCLUSIVE), ("average_loss", Status.EQUIVALENT)):
+            ours = replace(ev(10, results), unasked=frozenset({unasked}))
+            assert judge(original(ours), migrated(theirs())).status is status
+        # Not if nothing else agrees.
+        nothing = theirs({"other": 1.0}, {"other": 1.0})
+        ours = replace(ev(10, results), unasked=frozenset(results))
+        assert judge(original(ours), migrated(nothing)).status is Status.INCONCLUSIVE
+
     def test_a_loop_may_leave_out_the_loss_if_it_has_no_other_number(self) -> None:
         def of_loop(**results: float) -> Recording:
             return replace(migrated(theirs(results, results)), loop=True)
 
         level = judge(original(), of_loop(accuracy=0.75))
-        assert level.status is Status.EQUIVALENT and "does not evaluate the loss" in level.notes[0]
+        assert level.status is Status.EQUIVALENT and level.notes[0].startswith("only the original has loss, which")
         level = judge(original(), of_loop(accuracy=0.75, test_loss=0.9))
         assert (level.status, level.summary) == (Status.INCONCLUSIVE, "only the original has loss")
         assert judge(original(), migrated(theirs({"accuracy": 0.75}, {"accuracy": 0.75}))).status is Status.INCONCLUSIVE

@@ -286,12 +286,15 @@ class EstimatorRecorder(object):
         return estimator.model_dir != self.model_dir
 
     # -- evaluation --
-    def record_evaluation(self, results, checkpoint_path, moved=()):
+    def record_evaluation(self, estimator, results, checkpoint_path, moved=()):
         numbers = parts.numbers(results)
         step = int(numbers.pop("global_step"))
         if checkpoint_path:
             self.record_checkpoint(checkpoint_path, self.folder.file("evaluations", "%08d.npz" % step))
         line = {"time": time.time(), "step": step, "results": numbers, "nudged": list(moved)}
+        # A premade Estimator evaluates what its authors thought of, and any other the loss.
+        premade = any(".canned." in kind.__module__ for kind in type(estimator).__mro__)
+        line["unasked"] = sorted(numbers) if premade else ["loss"]
         self.folder.append_line("evaluations.jsonl", line)
 
     def record_checkpoint(self, checkpoint_path, path):
@@ -436,7 +439,7 @@ def install(plan, folder):
                 place = folder.file("eval-again")
                 return nudged.again(tf, original, self, checkpoint_path, *given, folder=place, seed=seed)
 
-            recorder.record_evaluation(results, checkpoint_path, recorder.nudging.results(again))
+            recorder.record_evaluation(self, results, checkpoint_path, recorder.nudging.results(again))
         return results
 
     parts.wrap(Estimator, "_evaluate_run", evaluate_run)

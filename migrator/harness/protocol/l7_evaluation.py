@@ -442,14 +442,18 @@ def _paired(original: Recording, migrated: Recording, limits: Tolerance, given: 
 
 
 def _left_out(found: _Comparison, migrated: Recording, names: Mapping[str, str]) -> set[str]:
-    """The loss, where a loop of the program's own evaluates nothing but the other metrics of the original.
+    """Metrics that Estimator reports whether the program asks or not, which need not be evaluated if another agrees.
 
-    Estimator reports it whether the program asks or not. A loop that has a number more may mean the loss by it.
+    Those of a premade Estimator; the loss of any other where a loop of the program's own evaluates nothing but the
+    other metrics of the original: with a number more it may mean the loss.
     """
     agree = {p.metric for p in found.same if p.status == SAME}
+    unasked = {name for p in found.same for name in p.evaluation.unasked}
     known = {names.get(p.metric, p.metric) for p in found.same}
     more = {name for e in migrated.evaluations for name in metrics(e)} - known
-    return {_LOSS} if migrated.loop and agree and not more else set()
+    if not agree:
+        return set()
+    return (unasked - {_LOSS}) | ({_LOSS} if migrated.loop and not more else set())
 
 
 def _notes(original: Recording, migrated: Recording, found: _Comparison, names: Mapping[str, str]) -> tuple[str, ...]:
@@ -462,8 +466,10 @@ def _notes(original: Recording, migrated: Recording, found: _Comparison, names: 
     extra = sorted({name for e in migrated.evaluations for name in metrics(e)} - known)
     if extra:
         notes.append(f"metrics that only the migrated program has: {', '.join(extra)}")
-    if any(p.metric == _LOSS and p.status == MISSING for p in found.same) and _left_out(found, migrated, names):
-        notes.append("the migrated program's loop does not evaluate the loss, which Estimator always reports")
+    missing = {p.metric for p in found.same if p.status == MISSING} & _left_out(found, migrated, names)
+    if missing:
+        listed = ", ".join(sorted(missing))
+        notes.append(f"only the original has {listed}, which Estimator reports without being asked")
     for evaluation in migrated.evaluations:
         reported, of_batches = evaluation.results.get(_LOSS), evaluation.results.get(LOSS_OF_BATCHES)
         if reported is None or of_batches is None or abs(reported - of_batches) <= 1e-4 * abs(of_batches):
