@@ -22,9 +22,9 @@ def weights_of(recording: Recording) -> int:
 
 
 def without_weights(run: Run) -> None:
-    """Removes the weights, slots and gradients that a run has recorded after its steps."""
+    """Removes the weights, slots and gradients that a run has recorded after its steps and of its evaluations."""
     for task in run.record_dir.iterdir() if run.record_dir.is_dir() else ():
-        for name in ("states", "slots", "gradients"):
+        for name in ("states", "slots", "gradients", "evaluations"):
             shutil.rmtree(task / name, ignore_errors=True)
 
 

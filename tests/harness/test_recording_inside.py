@@ -402,3 +402,19 @@ def test_lines_that_run_are_told_from_those_that_can(tmp_path: Path) -> None:
     (said,) = written.values()
     assert set(said["of"]) - set(said["ran"]) == {7}
     assert {4, 5, 6, 10, 11, 14, 15} <= set(said["ran"])
+
+
+def test_weights_that_were_evaluated_are_kept_until_there_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = together("folder")
+    monkeypatch.setattr(module, "EVALUATED_BYTES", 10)
+    folder = SimpleNamespace(file=lambda *names: str(tmp_path.joinpath(*names)))
+    evaluated = functools.partial(module.TaskFolder.evaluated, folder)
+    (tmp_path / "evaluations").mkdir()
+    for step in (1, 2):
+        path = evaluated(step)
+        assert path == str(tmp_path / "evaluations" / f"{step:08d}.npz")
+        Path(path).write_bytes(b"sixbytes"[:6])
+        assert evaluated(step) is None
+    assert evaluated(3) is None

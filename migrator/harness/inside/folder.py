@@ -12,6 +12,8 @@ from parts import atomic_write
 OWN_DESCRIPTOR = 931
 REPLAY_DESCRIPTOR = 932
 BARRIER_SECONDS = 180.0
+# Weights that were evaluated are kept until they are more than this.
+EVALUATED_BYTES = 1 << 30
 
 
 def task_name(task):
@@ -111,6 +113,14 @@ class TaskFolder(object):
 
     def file(self, *names):
         return os.path.join(self.path, *names)
+
+    def evaluated(self, step):
+        """Where the weights that were evaluated at a step are to be kept; None where they are, or where there are so
+        many by now that a disk would fill up with each evaluation.
+        """
+        path = self.file("evaluations", "%08d.npz" % step)
+        taken = sum(os.path.getsize(self.file("evaluations", name)) for name in os.listdir(self.file("evaluations")))
+        return None if os.path.exists(path) or taken > EVALUATED_BYTES else path
 
     def initial_file(self):
         """The weights before step 1: this task's own, or those of another task of the run; None before there are

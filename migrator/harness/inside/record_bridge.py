@@ -170,7 +170,7 @@ class BridgeRecorder(EstimatorRecorder):
             return results
         numbers = parts.numbers(results)
         step = int(numbers.pop("global_step"))
-        self.record_checkpoint(checkpoint, self.folder.file("evaluations", "%08d.npz" % step))
+        self.record_checkpoint(checkpoint, self.folder.evaluated(step))
         line = {"time": time.time(), "step": step, "results": numbers}
         self.evaluating_others = True
         try:

@@ -3,7 +3,6 @@ classes.
 """
 
 import importlib
-import os
 import threading
 import time
 
@@ -290,7 +289,7 @@ class EstimatorRecorder(object):
         numbers = parts.numbers(results)
         step = int(numbers.pop("global_step"))
         if checkpoint_path:
-            self.record_checkpoint(checkpoint_path, self.folder.file("evaluations", "%08d.npz" % step))
+            self.record_checkpoint(checkpoint_path, self.folder.evaluated(step))
         line = {"time": time.time(), "step": step, "results": numbers, "nudged": list(moved)}
         # A premade Estimator evaluates what its authors thought of, and any other the loss.
         premade = any(".canned." in kind.__module__ for kind in type(estimator).__mro__)
@@ -298,8 +297,8 @@ class EstimatorRecorder(object):
         self.folder.append_line("evaluations.jsonl", line)
 
     def record_checkpoint(self, checkpoint_path, path):
-        """Every number in a checkpoint, by its name there; once for each checkpoint."""
-        if os.path.exists(path):
+        """Every number in a checkpoint, by its name there; nothing where there is no ``path`` for it."""
+        if path is None:
             return
         try:
             reader = self.tf.train.load_checkpoint(checkpoint_path)
@@ -316,7 +315,7 @@ class EstimatorRecorder(object):
             step = int(self.tf.train.load_checkpoint(checkpoint_path).get_tensor("global_step"))
         except self.tf.errors.OpError:
             return None
-        self.record_checkpoint(checkpoint_path, self.folder.file("evaluations", "%08d.npz" % step))
+        self.record_checkpoint(checkpoint_path, self.folder.evaluated(step))
         return step
 
     def keep_evaluating(self, model_dir):

@@ -905,8 +905,8 @@ class KerasRecorder(object):
     def keep_evaluated(self, model, step):
         """What was evaluated, for another program to evaluate the same."""
         if model is self.model and self.steps_done and not self.coordinated and self.folder.leads():
-            path = self.folder.file("evaluations", "%08d.npz" % step)
-            if not os.path.exists(path):
+            path = self.folder.evaluated(step)
+            if path is not None:
                 parts.write_arrays(path, self.current())
 
     def model_step(self, model):

@@ -433,8 +433,8 @@ class LoopRecorder(object):
         line = {"time": time.time(), "step": step, "results": {}}
         if step is not None and recorder.parts:
             # What was evaluated: another program is to evaluate the same.
-            path = self.folder.file("evaluations", "%08d.npz" % step)
-            if not os.path.exists(path):
+            path = self.folder.evaluated(step)
+            if path is not None:
                 parts.write_arrays(path, recorder.current())
         if recorder.plan.get("evaluate_weights") or recorder.plan.get("evaluation_control"):
             line.update(self.evaluate_others(evaluation, step))
