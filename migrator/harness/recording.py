@@ -25,8 +25,8 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     calls.jsonl               how many steps were done before each call that trains, one line each
     ended.jsonl               a line for each of these calls that came to its end
 
-and beside these, summaries.json: {tag: [[step, number or null]]} of the summaries of the training, once the run is
-over.
+and beside these, once the run is over, summaries.json: {tag: [[step, number or null]]} of the summaries of the
+training, and printed.json: the numbers that were printed.
 
 Steps, batches, activations and the gradients that a train step writes itself are *packed tensors*: a
 serialized string vector, whose first element is a JSON header and whose others are serialized tensors.
@@ -279,7 +279,8 @@ class Recording:
     further draws of initial values, along a first axis. ``cpu`` are the processor seconds of all trainers from the
     first step to the last (None: not known). ``apart`` says of a replicate how far each gradient, weight and slot is
     from that of the run it repeats, by (family, name, slot, step), where they themselves are gone (None: they are
-    not). ``lines`` are those of the user's files, by their paths, where they were watched.
+    not). ``lines`` are those of the user's files, by their paths, where they were watched, and ``printed``
+    the numbers with a point that its tasks printed, ascending.
     """
 
     program: str
@@ -325,6 +326,7 @@ class Recording:
     cpu: float | None = None
     apart: Mapping[tuple[str, str, str, int], float] | None = None
     lines: Mapping[str, Lines] = field(default_factory=dict)
+    printed: tuple[float, ...] = ()
 
 
 # -- packed tensors --
@@ -869,6 +871,7 @@ def read(record_dir: Path) -> Recording:
         else tuple(Shuffle(buffer, *map(bool, others)) for buffer, *others in program["shuffles"]),
         effects=_effects(tasks),
         summaries=_summaries(record_dir / "summaries.json"),
+        printed=_printed(record_dir / "printed.json"),
     )
 
 
@@ -907,6 +910,13 @@ def _cpu(tasks: Mapping[str, Path]) -> float | None:
                 raise RecordingError(f"{path} cannot be read: {error}") from error
             found += [taken[max(taken)] - taken[1]] if len(taken) > 1 and 1 in taken else []
     return sum(found) if found else None
+
+
+def _printed(path: Path) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, json.loads(path.read_text()))) if path.exists() else ()
+    except (OSError, ValueError, TypeError) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
 
 
 def _summaries(path: Path) -> dict[str, dict[int, float | None]]:

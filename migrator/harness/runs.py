@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from migrator.harness import summaries
+from migrator.harness import printed, summaries
 from migrator.harness.case import Case, counterpart, training_tasks
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, Runner, RunOutcome
 from migrator.harness.protocol.name_map import NameMap
@@ -311,6 +311,7 @@ def _made(launch: Launch, outcome: RunOutcome, role: str, program: str) -> Run:
     try:
         if launch.plan["evaluate"]:
             summaries.keep(launch.run_dir)
+            printed.keep(launch.run_dir)
         recording = replace(read(launch.run_dir / "record"), program=program)
         return Run(role, program, outcome, recording, late=late)
     except RecordingError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -278,3 +279,43 @@ class TestExports:
         ours = replace(BASE["original"], exports=(Export("/exports/1", None),))
         found = l8_artefacts.judge(ours, BASE["migrated"], LIMITS)
         assert statuses(found) == [("exported model", "missing")]
+
+
+class TestComputedBehindThePrediction:
+    """What a program makes of the outputs of `Model.predict` is not seen, but for what it prints."""
+
+    LOGITS = np.array([[0.5, -1.0, 2.0], [1.5, 1.0, 0.0], [-2.0, 0.25, 0.0], [3.0, -3.0, 1.0]], np.float32)
+    SOFT = (np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)).astype(np.float32)
+    TOP = np.argsort(-LOGITS, axis=1)[:, :2].astype(np.int32)
+    OUTPUTS: ClassVar[dict[str, Array]] = {"score": np.take_along_axis(SOFT, TOP.astype(np.int64), 1), "index": TOP}
+
+    def judged(
+        self, raw: Array, printed: tuple[tuple[float, ...], tuple[float, ...]] = ((), ()), **outputs: Array
+    ) -> Artefacts:
+        return l8_artefacts.judge(
+            replace(BASE["original"], predictions=(ours(outputs or self.OUTPUTS),), printed=printed[0]),
+            replace(BASE["migrated"], predictions=(theirs({"": raw}, {"": raw[::-1] * 2}),), printed=printed[1]),
+            LIMITS,
+        )
+
+    def test_usual_functions_of_the_logits(self) -> None:
+        found = self.judged(self.LOGITS)
+        assert found.level.status is Status.EQUIVALENT, found.level.summary
+        assert statuses(found)[0] == ("predictions", "same") and "not seen" in found.artefacts[0].detail
+        one = self.LOGITS[:, :1]
+        found = self.judged(one, p=1 / (1 + np.exp(-one)), above=(one > 0).astype(np.int64))
+        assert found.level.status is Status.EQUIVALENT, found.level.summary
+
+    @pytest.mark.parametrize("raw", [LOGITS * 2, LOGITS[:, ::-1], SOFT**2])
+    def test_other_logits_are_no_such_thing(self, raw: Array) -> None:
+        found = self.judged(raw)
+        assert found.level.status is Status.DIFFERENT
+
+    def test_what_is_printed_decides(self) -> None:
+        own = tuple(sorted(float(f"{one:.5f}") for one in self.OUTPUTS["score"].reshape(-1)))
+        other = tuple(sorted(float(one) for one in (1 / (1 + np.exp(-self.LOGITS))).reshape(-1)))
+        found = self.judged(self.LOGITS, (own, tuple(sorted((*own, 0.125)))))
+        assert found.level.status is Status.EQUIVALENT and "both print the same" in found.artefacts[0].detail
+        found = self.judged(self.LOGITS, (own, other))
+        assert found.level.status is Status.DIFFERENT and "prints other numbers" in found.artefacts[0].detail
+        assert self.judged(self.LOGITS, (other, own)).level.status is Status.EQUIVALENT  # it does not print them itself

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -153,7 +153,120 @@ def _predicted(original: Recording, migrated: Recording) -> list[_Call]:
     return found
 
 
-def _compared(calls: Sequence[_Call], limits: Tolerance) -> tuple[list[_Pair], list[_Pair], list[Artefact]]:
+_Way = Callable[[Array, int], Array]
+
+
+def _softmax(value: Array) -> Array:
+    powers = np.exp(value - np.max(value, axis=1, keepdims=True))
+    shares: Array = powers / np.sum(powers, axis=1, keepdims=True)
+    return shares
+
+
+def _sigmoid(value: Array) -> Array:
+    share: Array = 1.0 / (1.0 + np.exp(-value))
+    return share
+
+
+def _first(value: Array, count: int) -> Array:
+    places: Array = np.argsort(-value, axis=1, kind="stable")[:, :count]
+    return places
+
+
+#: What programs make of the outputs of a model before they give them away, by its name; rows of float64, and how many
+#: numbers an example has in the end.
+_WAYS: dict[str, _Way] = {
+    "softmax": lambda value, count: _softmax(value),
+    "sigmoid": lambda value, count: _sigmoid(value),
+    "exp": lambda value, count: np.exp(value),
+    "the first places": _first,
+    "the greatest": lambda value, count: np.take_along_axis(value, _first(value, count), 1),
+    "the greatest of softmax": lambda value, count: np.take_along_axis(_softmax(value), _first(value, count), 1),
+    "whether above 0": lambda value, count: value > 0.0,
+    "whether above 0.5": lambda value, count: value > 0.5,
+    "both shares": lambda value, count: np.concatenate([1.0 - _sigmoid(value), _sigmoid(value)], axis=1),
+}
+
+
+def _computed(call: _Call, limits: Tolerance) -> list[tuple[_Pair, _Pair | None]]:
+    """The outputs of the original, if usual functions make all its numbers of the migrated program's outputs, with
+    those of the control: a program may compute them behind `Model.predict`. Else none.
+    """
+    ours, theirs = call.original, call.migrated
+    assert theirs is not None and theirs.same_weights is not None
+    found: list[tuple[_Pair, _Pair | None]] = []
+    for name, value in ours.outputs.items():
+        count = _flat(value).shape[1] if len(value) else 0
+        for source, raw in theirs.same_weights.items():
+            if raw.dtype.kind != "f" or not count or value.dtype.kind == "S":
+                continue
+            for way in _WAYS.values():
+                with np.errstate(over="ignore"):
+                    made = way(_flat(raw).astype(np.float64), count)
+                    start = (theirs.control or {}).get(source)
+                    control = None if start is None else way(_flat(start).astype(np.float64), count)
+                made = made.astype(value.dtype)
+                if made.shape[1:] != (count,):
+                    continue
+                pair = _pair(call, name, made, limits)
+                if pair.ratio <= limits.c[FORWARD]:
+                    wrong = None if control is None else _pair(call, name, control.astype(value.dtype), limits)
+                    found.append((pair, wrong))
+                    break
+            else:
+                continue
+            break
+    numbers = sum(value.dtype.kind != "S" for value in ours.outputs.values())
+    return found if len(found) == numbers else []
+
+
+#: Of the numbers that a program predicts and prints, the share that is found again, and how far it may be off.
+_PRINTED, _OFF = 0.9, 1e-3
+
+
+def _share_printed(prediction: Prediction, printed: Sequence[float]) -> float | None:
+    """The share of a call's numbers that stand among those printed; None where it has no numbers with a point."""
+    values = [value.reshape(-1) for value in prediction.outputs.values() if value.dtype.kind == "f"]
+    if not values or not printed:
+        return None if not values else 0.0
+    wanted, known = np.concatenate(values).astype(np.float64), np.asarray(printed, np.float64)
+    place = np.clip(np.searchsorted(known, wanted), 1, max(len(known) - 1, 1))
+    near = np.minimum(np.abs(known[place - 1] - wanted), np.abs(known[np.minimum(place, len(known) - 1)] - wanted))
+    return float(np.mean(near <= _OFF * np.abs(wanted) + EPS))
+
+
+def _of_computed(
+    call: _Call, made: Sequence[_Pair], printed: tuple[Sequence[float], Sequence[float]]
+) -> Iterator[Artefact]:
+    """What became of a call none of whose outputs is one of the migrated program's, by what can be computed of these
+    and by what both programs printed.
+    """
+    mine, other = call.original, call.migrated
+    assert other is not None and other.same_weights is not None
+    if not made:
+        yield Artefact(call.title, DIFFERENT, _no_counterpart(mine, other.same_weights))
+        return
+    own, theirs = (_share_printed(mine, one) for one in printed)
+    names = ", ".join(sorted(pair.output or "the output" for pair in made))
+    if own is not None and own >= _PRINTED and (theirs or 0.0) < _PRINTED:
+        detail = "the original prints what it predicts, and the migrated program prints other numbers"
+        yield Artefact(call.title, DIFFERENT, detail)
+        return
+    seen = (
+        "both print the same" if own is not None and own >= _PRINTED else "what the program makes of them is not seen"
+    )
+    yield Artefact(
+        call.title,
+        SAME,
+        f"{names} can be computed of what the migrated program predicts; {seen}",
+        max(pair.ratio for pair in made),
+    )
+    for name in sorted(set(mine.outputs) - {pair.output for pair in made}):
+        yield Artefact(f"{call.title}: {name}", MISSING, "the migrated program has no such output")
+
+
+def _compared(
+    calls: Sequence[_Call], limits: Tolerance, printed: tuple[Sequence[float], Sequence[float]]
+) -> tuple[list[_Pair], list[_Pair], list[Artefact]]:
     """The pairs of the same weights, those of the control, and what became of each call of the original."""
     pairs: list[_Pair] = []
     control: list[_Pair] = []
@@ -173,7 +286,10 @@ def _compared(calls: Sequence[_Call], limits: Tolerance) -> tuple[list[_Pair], l
         seen = {pair.output for pair in here}
         absent = sorted(set(mine.outputs) - seen)
         if not here:
-            found.append(Artefact(title, DIFFERENT, _no_counterpart(mine, other.same_weights)))
+            made = _computed(call, limits)
+            pairs += [pair for pair, _ in made]
+            control += [pair for _, pair in made if pair is not None]
+            found += _of_computed(call, [pair for pair, _ in made], printed)
             continue
         worst = max(here, key=lambda pair: pair.ratio)
         bad = worst.ratio > limits.c[FORWARD]
@@ -254,7 +370,9 @@ def judge(original: Recording, migrated: Recording, limits: Tolerance, served: S
     decide nothing. `served` is what the SavedModels of both said, where both have any.
     """
     exported, left = _exported(original, migrated, served)
-    pairs, bad, artefacts = _compared([*_predicted(original, migrated), *exported], limits)
+    pairs, bad, artefacts = _compared(
+        [*_predicted(original, migrated), *exported], limits, (original.printed, migrated.printed)
+    )
     artefacts += left
     level = _judged(pairs, bad, artefacts, limits.c[FORWARD])
     others = l8_effects.compare(original, migrated)

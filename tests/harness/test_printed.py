@@ -1,0 +1,21 @@
+"""The numbers that a run printed."""
+
+from pathlib import Path
+
+from migrator.harness import printed
+from migrator.harness.recording import _printed
+
+
+def test_numbers_with_a_point_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "record").mkdir()
+    folder = tmp_path / "tasks" / "local-0"
+    folder.mkdir(parents=True)
+    (folder / "stdout.log").write_text("[0.25 -1.5e-3] loss: 3.\nstep 7 v1.2.3 2.15.1 x0.5\n0.25\n")
+    printed.keep(tmp_path)
+    assert _printed(tmp_path / "record" / printed.FILE) == (-1.5e-3, 0.25, 3.0)
+
+
+def test_nothing_printed_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "record").mkdir()
+    printed.keep(tmp_path)
+    assert _printed(tmp_path / "record" / printed.FILE) == ()
