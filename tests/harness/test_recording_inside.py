@@ -418,3 +418,13 @@ def test_weights_that_were_evaluated_are_kept_until_there_are_many(
         Path(path).write_bytes(b"sixbytes"[:6])
         assert evaluated(step) is None
     assert evaluated(3) is None
+
+
+def test_gradients_that_are_applied_in_a_branch_are_those_of_the_batch() -> None:
+    of_batch = together("record_keras").of_batch
+    graph, branch = object(), object()
+    first, second = SimpleNamespace(graph=graph), SimpleNamespace(values=SimpleNamespace(graph=graph))
+    within = SimpleNamespace(graph=branch)
+    assert of_batch([(first, "v"), (None, "w"), (second, "x"), (within, "y")], graph) == [(first, "v"), (second, "x")]
+    variable = object()
+    assert of_batch([(first, variable), (second, variable)], graph) == []
