@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from migrator.harness import exports, kept, points, resuming, spared
+from migrator.harness import exports, kept, points, resuming
 from migrator.harness.case import (
     Case,
     CaseError,
@@ -152,8 +152,6 @@ def _with_numbers(session: Session, findings: Findings, versions_differ: bool) -
     levels = ladder.numbers(original, migrated, control, bad, found.names, limits)
     outcomes = ladder.sentinels(original, migrated, control, bad, found.names, limits, findings.level("L2"))
     findings = replace(findings, levels=(*findings.levels, *levels), mutants=outcomes)
-    for run in found.sentinels.values():
-        spared.without_weights(run)  # which were compared
     if not findings.settled and not findings.case.both_original:
         findings = _with_single_steps(session, findings, versions_differ)
     return _with_cause_of_noise(session, findings)
