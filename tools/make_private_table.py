@@ -42,8 +42,8 @@ def of_one():
             module = importlib.import_module("tensorflow.python." + below)
         except BaseException:  # what cannot be imported there was of no use to programs
             continue
-        values = list(vars(module).items())
-        names = [name for name, value in values if not name.startswith("_") and not isinstance(value, types.ModuleType)]
+        values = [(name, getattr(module, name, None)) for name in dir(module)]  # also of what wraps a module
+        names = [name for name, value in values if name[:2] != "__" and not isinstance(value, types.ModuleType)]
         found["tf.python." + below] = sorted(set(names) - _OF_PYTHON_2)
     return found
 

@@ -68,29 +68,14 @@ _LAYERS_COLUMNS = (
     "weighted_sum_from_feature_columns",
 )
 _CANNED = tuple(name for name in _ESTIMATORS if name.endswith(("Classifier", "Regressor")))
-_PRIVATE_ROOTS = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
-_PRIVATE = {  # modules that hold some of the names above
-    "": _ESTIMATORS,
-    "estimator": ("Estimator", "EstimatorSpec", "WarmStartSettings", "VocabInfo"),
-    "run_config": ("RunConfig",),
-    "model_fn": ("EstimatorSpec", "ModeKeys"),
-    "mode_keys": ("ModeKeys",),
-    "training": ("TrainSpec", "EvalSpec", "train_and_evaluate"),
-    "exporter": ("Exporter", "FinalExporter", "LatestExporter", "BestExporter"),
-    "early_stopping": _STOPPING,
-    "inputs.numpy_io": ("numpy_input_fn",),
-    "inputs.pandas_io": ("pandas_input_fn",),
-    "inputs.inputs": ("numpy_input_fn", "pandas_input_fn"),
-    "export.export": _EXPORT,
-    "export.export_output": _EXPORT,
-    "export.export_lib": _EXPORT,
-    "canned.dnn": ("DNNClassifier", "DNNRegressor", "DNNEstimator"),
-    "canned.linear": ("LinearClassifier", "LinearRegressor", "LinearEstimator"),
-    "canned.dnn_linear_combined": tuple(name for name in _ESTIMATORS if name.startswith("DNNLinearCombined")),
-    "canned.baseline": tuple(name for name in _ESTIMATORS if name.startswith("Baseline")),
-    "tpu.tpu_estimator": _TPU,
-    "tpu.tpu_config": ("TPUConfig", "InputPipelineConfig"),
-}
+_OF_HEADS = (  # functions that heads are made of, in `canned.head`
+    *("summary_key", "auc", "accuracy_baseline", "indicator_labels_mean", "predictions_mean", "accuracy_at_threshold"),
+    *("precision_at_threshold", "recall_at_threshold", "get_weights_and_check_match_logits", "check_logits_final_dim"),
+    *("check_dense_labels_match_logits_and_reshape", "call_loss_fn", "classification_output", "all_classes"),
+    *("all_class_ids", "append_update_ops", "assert_range", "validate_n_classes", "validate_loss_fn_args"),
+    "create_eval_metrics_tuple",
+)
+_BEHIND = "tensorflow_estimator.python.estimator"  # also for `tensorflow.python.estimator`, see migrator.names.aliases
 
 #: Symbol of TensorFlow 1 to name of the library.
 SUPPLIED: dict[str, str] = {
@@ -146,24 +131,8 @@ SUPPLIED: dict[str, str] = {
     "tf.contrib.layers.SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY": "SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY",
     "tf.contrib.learn.RunConfig": "LearnRunConfig",
     "tf.contrib.learn.run_config.RunConfig": "LearnRunConfig",
-    **{
-        f"{root}.{module}.{name}".replace("..", "."): name
-        for root in _PRIVATE_ROOTS
-        for module, names in _PRIVATE.items()
-        for name in names
-    },
-    **{f"tf.contrib.tpu.python.tpu.tpu_estimator.{name}": name for name in _TPU},
-    "tensorflow_estimator.python.estimator.tpu.tpu_config.RunConfig": "TPURunConfig",
-    "tf.contrib.tpu.python.tpu.tpu_config.RunConfig": "TPURunConfig",
-    **{f"tf.contrib.tpu.python.tpu.tpu_config.{name}": name for name in ("TPUConfig", "InputPipelineConfig")},
-    **{
-        f"{module}.CrossShardOptimizer": "CrossShardOptimizer"
-        for module in ("tf.tpu", "tf.python.tpu.tpu_optimizer", "tf.contrib.tpu.python.tpu.tpu_optimizer")
-    },
-    **{
-        f"{module}.cross_replica_sum": "cross_replica_sum"
-        for module in ("tf.tpu", "tf.contrib.tpu", "tf.python.tpu.ops.tpu_ops", "tf.contrib.tpu.python.ops.tpu_ops")
-    },
+    "tf.tpu.CrossShardOptimizer": "CrossShardOptimizer",
+    **{f"{module}.cross_replica_sum": "cross_replica_sum" for module in ("tf.tpu", "tf.contrib.tpu")},
 }
 SUPPLIED.update(
     {
@@ -241,7 +210,7 @@ SUPPLIED.update(
                 *("LayerNormBasicLSTMCell", "HighwayWrapper", "InputProjectionWrapper", "OutputProjectionWrapper"),
                 *("EmbeddingWrapper", "AttentionCellWrapper", "GRUBlockCell", "GRUBlockCellV2", "UGRNNCell"),
                 *("ConvLSTMCell", "Conv1DLSTMCell", "Conv2DLSTMCell", "Conv3DLSTMCell", "transpose_batch_time"),
-                "stack_bidirectional_rnn",
+                *("stack_bidirectional_rnn", "NASCell"),
             )
         },
         "tf.contrib.cudnn_rnn.CudnnCompatibleLSTMCell": "CudnnCompatibleLSTMCell",
@@ -265,14 +234,12 @@ SUPPLIED.update(
             f"tf.contrib.learn.datasets.base.{name}": name
             for name in ("Dataset", "load_iris", "load_csv_with_header", "load_csv_without_header")
         },
+        **{f"{_BEHIND}.model_fn.{name}": name for name in ("LOSS_METRIC_KEY", "AVERAGE_LOSS_METRIC_KEY")},
         **{
-            f"{root}.model_fn.{name}": name
-            for root in _PRIVATE_ROOTS
-            for name in ("LOSS_METRIC_KEY", "AVERAGE_LOSS_METRIC_KEY")
+            f"{module}.{name}": name
+            for module in ("tf.contrib.data.python.ops.threadpool", "tf.python.data.experimental.ops.threadpool")
+            for name in ("PrivateThreadPool", "override_threadpool")
         },
-        **{
-            f"tf.estimator.{name}": name for name in ("LOSS_METRIC_KEY", "AVERAGE_LOSS_METRIC_KEY")
-        },  # `canonical` of it
         "tf.contrib.estimator.TowerOptimizer": "tower_optimizer",
         "tf.contrib.data.sliding_window_batch": "sliding_window_batch",
         **{f"tf.contrib.distribute.AllReduceCross{name}Ops": "all_reduce_ops" for name in ("Tower", "Device")},
@@ -283,21 +250,26 @@ SUPPLIED.update(
             for name in ("ProjectorConfig", "visualize_embeddings")
         },
         **{
-            f"{root}.{name}": new
-            for root in _PRIVATE_ROOTS
+            f"{_BEHIND}.{name}": new
             for name, new in (
                 ("canned.head._binary_logistic_head_with_sigmoid_cross_entropy_loss", "canned_binary_head"),
                 ("canned.head._multi_class_head_with_softmax_cross_entropy_loss", "canned_multi_class_head"),
                 ("canned.head._binary_logistic_or_multi_class_head", "canned_class_head"),
                 ("canned.head._regression_head", "canned_regression_head"),
                 ("canned.head._regression_head_with_mean_squared_error_loss", "canned_regression_head"),
+                ("canned.head._Head", "Head"),
+                ("canned.head.LossSpec", "LossSpec"),
+                *((f"canned.head._{name}", f"head_{name}") for name in _OF_HEADS),
+                ("canned.dnn._dnn_logit_fn_builder", "dnn_logit_fn_builder"),
+                ("canned.linear._linear_logit_fn_builder", "linear_logit_fn_builder"),
+                ("canned.linear._compute_fraction_of_zero", "fraction_of_zero"),
+                ("canned.dnn._add_hidden_layer_summary", "summarize_layer"),
                 ("canned.metric_keys.MetricKeys", "MetricKeys"),
                 ("canned.prediction_keys.PredictionKeys", "PredictionKeys"),
                 ("canned.optimizers.get_optimizer_instance", "get_optimizer_instance"),
                 ("estimator._load_global_step_from_checkpoint_dir", "step_of_checkpoint"),
             )
         },
-        "tf.estimator._load_global_step_from_checkpoint_dir": "step_of_checkpoint",
         "tf.examples.tutorials.mnist.input_data.read_data_sets": "read_data_sets",
         **{f"tf.contrib.learn.datasets.mnist.{name}": name for name in ("read_data_sets", "load_mnist")},
     }
@@ -384,7 +356,7 @@ MOVED: dict[str, str] = {
         )
     },
     "tf.python.ops.variable_scope.variable": "tf.Variable",
-    **{f"{root}.util.fn_args": "tf.python.util.function_utils.fn_args" for root in _PRIVATE_ROOTS},
+    f"{_BEHIND}.util.fn_args": "tf.python.util.function_utils.fn_args",
 }
 #: What tf_slim, a package of its own, has of tf.contrib.slim, tf.contrib.layers and tf.contrib.framework.
 SLIM = frozenset(

@@ -133,7 +133,7 @@ def exists(name: str) -> bool:
     if in_compat and not name.startswith(_COMPAT + "compat."):
         known, _ = _known("tf." + name.removeprefix(_COMPAT))
         return table.behind_compat(known) or _is_hidden(name)
-    name = name.replace("tf.compat.v2.", "tf.", 1).replace(_COMPAT + "compat.", "tf.compat.", 1)
+    name = name.replace(_COMPAT + "compat.", "tf.compat.", 1).replace("tf.compat.v2.", "tf.", 1)
     if name in ("tf", "tf.compat", "tf.compat.v1", "tf.compat.v2"):
         return True
     known, _ = _known(name)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from migrator.names.private import PUBLIC, public_keras
+from migrator.names.aliases import without_alias
 
 _ROOTS = (
-    *((f"tensorflow.python.estimator.{module}", "tf.estimator") for module in ("estimator", "model_fn", "run_config")),
-    ("tensorflow.python.estimator.training", "tf.estimator"),
-    ("tensorflow.contrib.tpu.python.tpu.tpu_estimator", "tf.contrib.tpu"),
-    ("tensorflow.contrib.tpu.python.tpu.tpu_config", "tf.contrib.tpu"),
-    ("tensorflow.contrib.tpu.python.tpu.tpu_optimizer", "tf.contrib.tpu"),
     ("tensorflow.compat.v1", "tf"),
     ("tensorflow_core.compat.v1", "tf"),
     ("tensorflow", "tf"),
@@ -22,10 +17,7 @@ _ROOTS = (
 @lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
     """`tf.X` for whatever way `name` spells the TensorFlow module, or a symbol of it; other names as they are."""
-    name = rooted(name)
-    if name.startswith("tf.python.keras."):
-        return public_keras(name) or name
-    return PUBLIC.get(name, name)
+    return without_alias(rooted(name))
 
 
 def rooted(name: str) -> str:

@@ -63,6 +63,8 @@ run("attends", dynamic(lambda: rnn.AttentionCellWrapper(cells.BasicLSTMCell(3), 
 run("attends otherwise", dynamic(lambda: rnn.AttentionCellWrapper(cells.GRUCell(2), 3, 4, 5, 6)))
 run("block", dynamic(lambda: rnn.GRUBlockCell(3)))
 run("block 2", dynamic(lambda: rnn.GRUBlockCellV2(cell_size=2, name="mine")))
+run("searched", dynamic(lambda: rnn.NASCell(3)))
+run("searched, with a bias, projected", dynamic(lambda: rnn.NASCell(4, num_proj=2, use_bias=True)))
 run("update", dynamic(lambda: rnn.UGRNNCell(3, forget_bias=0.3)))
 run("convolved", lambda x: tf.nn.dynamic_rnn(
     rnn.Conv1DLSTMCell(input_shape=[3, 2], output_channels=2, kernel_shape=[2]),

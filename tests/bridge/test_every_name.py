@@ -12,7 +12,7 @@ import migrator.bridge
 from migrator.bridge.codemod import Support, bridge_file
 from migrator.bridge.homes import Kind, home_of
 from migrator.bridge.table import MOVED, SUPPLIED
-from migrator.names.private import PUBLIC
+from migrator.names.aliases import OF_CONTRIB, public_names
 from migrator.names.spelling import canonical
 from migrator.names.standing import standing
 
@@ -39,7 +39,8 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 
 def names() -> list[str]:
     """The names with rows of their own that have a home in a public module."""
-    found = {*PUBLIC, *SUPPLIED, *MOVED, *json.loads(MOVED_FILE.read_text())}
+    behind = {f"{module}.{name}" for module, names in public_names().items() for name in names}
+    found = {*OF_CONTRIB, *behind, *SUPPLIED, *MOVED, *json.loads(MOVED_FILE.read_text())}
     return sorted(name for name in found if home_of(canonical(name)).kind not in (Kind.NONE, Kind.PRIVATE))
 
 

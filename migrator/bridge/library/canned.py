@@ -50,19 +50,20 @@ def linear_logit_fn_builder(units, feature_columns, sparse_combiner="sum"):
         elif bias:
             tf1.summary.scalar("bias", bias[0][0])
         if weights:
-            tf1.summary.scalar("fraction_of_zero_weights", _fraction_of_zero(weights))
+            tf1.summary.scalar("fraction_of_zero_weights", fraction_of_zero(weights))
         return logits
 
     return linear_logit_fn
 
 
-def _fraction_of_zero(variables):
+def fraction_of_zero(variables):
+    """The share of zeros in variables, of all of them together."""
     zeros = tf.add_n([tf.nn.zero_fraction(v) * tf.cast(tf.size(v), tf.float32) for v in variables])
     return zeros / tf.add_n([tf.cast(tf.size(v), tf.float32) for v in variables])
 
 
 def dnn_logit_fn_builder(
-    units, hidden_units, feature_columns, activation_fn, dropout, input_layer_partitioner, batch_norm
+    units, hidden_units, feature_columns, activation_fn, dropout, input_layer_partitioner, batch_norm=False
 ):
     """A function of the features and the mode that gives a deep model's logits."""
     if not isinstance(units, int):
@@ -81,16 +82,17 @@ def dnn_logit_fn_builder(
                 if batch_norm:
                     name = f"batchnorm_{number}"
                     net = tf1.layers.batch_normalization(net, momentum=0.999, training=training, name=name)
-            _summarize_layer(net, scope.name)
+            summarize_layer(net, scope.name)
         with tf1.variable_scope("logits") as scope:
             logits = tf1.layers.dense(net, units, kernel_initializer=tf1.glorot_uniform_initializer(), name=scope)
-        _summarize_layer(logits, scope.name)
+        summarize_layer(logits, scope.name)
         return logits
 
     return dnn_logit_fn
 
 
-def _summarize_layer(value, name):
+def summarize_layer(value, name):
+    """Writes summaries of what a layer gives: the share of zeros, and a histogram."""
     tf1.summary.scalar(f"{name}/fraction_of_zero_values", tf.nn.zero_fraction(value))
     tf1.summary.histogram(f"{name}/activation", value)
 
@@ -192,7 +194,7 @@ def _dnn_linear_combined_model_fn(
         with tf1.variable_scope("linear", partitioner=partitioner) as scope:
             logit_fn = linear_logit_fn_builder(head.logits_dimension, linear_feature_columns, linear_sparse_combiner)
             logits.append(logit_fn(features=features))
-            _summarize_layer(logits[-1], scope.name)
+            summarize_layer(logits[-1], scope.name)
         parts.append((optimizer, scope.name))
 
     def train_op_fn(loss):

@@ -307,6 +307,47 @@ class UGRNNCell(tf1.nn.rnn_cell.RNNCell):
         return state, state
 
 
+class NASCell(tf1.nn.rnn_cell.RNNCell):
+    """The recurrent cell that neural architecture search found.
+
+    Args:
+        num_units: size of the cell.
+        num_proj: size that the output is projected to; None: it is not.
+        use_bias: whether there is a bias.
+        reuse: whether the variables are those of the scope.
+    """
+
+    def __init__(self, num_units, num_proj=None, use_bias=False, reuse=None, **kwargs):
+        super().__init__(_reuse=reuse, **kwargs)
+        self._units, self._projected, self._use_bias = num_units, num_proj, use_bias
+        self._size = num_units if num_proj is None else num_proj
+
+    @property
+    def state_size(self):
+        return tf1.nn.rnn_cell.LSTMStateTuple(self._units, self._size)
+
+    @property
+    def output_size(self):
+        return self._size
+
+    def call(self, inputs, state):
+        old, output = state
+        recurrent_kernel = tf1.get_variable("recurrent_kernel", [self._size, 8 * self._units])
+        kernel = tf1.get_variable("kernel", [inputs.shape[1], 8 * self._units])
+        of_output, of_inputs = tf.matmul(output, recurrent_kernel), tf.matmul(inputs, kernel)
+        if self._use_bias:
+            of_output += tf1.get_variable("bias", [8 * self._units], initializer=tf1.zeros_initializer())
+        both = list(zip(tf.split(of_inputs, 8, axis=1), tf.split(of_output, 8, axis=1), strict=True))
+        sums = [one + other for one, other in both]
+        gate = tf.tanh(tf.sigmoid(sums[0]) * tf.nn.relu(sums[1]))
+        new = tf.tanh(gate + old) * tf.tanh(tf.sigmoid(sums[2]) + tf.nn.relu(both[3][0] * both[3][1]))
+        reads = tf.tanh(tf.tanh(sums[4]) * tf.sigmoid(sums[5])) + tf.sigmoid(tf.tanh(sums[6]) + tf.sigmoid(sums[7]))
+        output = tf.tanh(new * tf.tanh(reads))
+        if self._projected is not None:
+            output = tf.matmul(output, tf1.get_variable("projection_weights", [self._units, self._projected]))
+        return output, tf1.nn.rnn_cell.LSTMStateTuple(new, output)
+
+
 class ConvLSTMCell(tf1.nn.rnn_cell.RNNCell):
     """An LSTM of convolutions."""
 
