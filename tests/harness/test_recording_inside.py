@@ -428,3 +428,18 @@ def test_gradients_that_are_applied_in_a_branch_are_those_of_the_batch() -> None
     assert of_batch([(first, "v"), (None, "w"), (second, "x"), (within, "y")], graph) == [(first, "v"), (second, "x")]
     variable = object()
     assert of_batch([(first, variable), (second, variable)], graph) == []
+
+
+def test_what_is_called_for_each_example_is_not_watched_to_its_end(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        "def of(x):\n    if x > 5000:\n        return 0\n    return 1\n\nfor x in range(5010):\n    of(x)\n"
+    )
+    seen = together("lines").Lines(None)
+    before = sys.gettrace()
+    try:
+        sys.settrace(seen.trace)
+        exec(compile(program.read_text(), str(program), "exec"), {})
+    finally:
+        sys.settrace(before)
+    assert {1, 2, 4, 6, 7} <= seen.ran[str(program)] and 3 not in seen.ran[str(program)]

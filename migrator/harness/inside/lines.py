@@ -13,8 +13,9 @@ import types
 
 from sources import is_users
 
-#: A frame that has run this many lines shows no new ones: a loop over all examples is not watched to its end.
-_ENOUGH = 20000
+# What was called, or has run lines within one call, so often shows no new ones: work for each example is not watched to
+# its end, since it would take several times as long.
+_CALLS, _LINES = 2000, 20000
 _GENERATED = "__autograph_generated_file"
 
 
@@ -39,29 +40,28 @@ class Lines(object):
     def __init__(self, folder):
         self.folder = folder
         self.ran = {}  # by file, also those that AutoGraph made
-        self.tracers = {}  # by file; None where nobody looks
+        self.codes = {}  # by id: [calls to look at, lines of its file, the code itself]
         self.origins = {}  # (made file, line) -> (file, line)
 
     def trace(self, frame, event, argument):
-        path = frame.f_code.co_filename
-        if path not in self.tracers:
+        code = frame.f_code
+        known = self.codes.get(id(code))
+        if known is None:
+            path = code.co_filename
             watched = is_users(path) or os.path.basename(path).startswith(_GENERATED)
-            self.tracers[path] = self.tracer(self.ran.setdefault(path, set())) if watched else None
-        make = self.tracers[path]
-        return None if make is None else make()
+            known = [_CALLS if watched else 0, self.ran.setdefault(path, set()) if watched else None, code]
+            self.codes[id(code)] = known
+        if not known[0]:
+            return None
+        known[0] -= 1
+        lines, left = known[1], [_LINES]
 
-    def tracer(self, lines):
-        def make():
-            left = [_ENOUGH]
+        def local(frame, event, argument):
+            lines.add(frame.f_lineno)
+            left[0] -= 1
+            return local if left[0] else None
 
-            def local(frame, event, argument):
-                lines.add(frame.f_lineno)
-                left[0] -= 1
-                return local if left[0] else None
-
-            return local
-
-        return make
+        return local
 
     def watch_threads(self):
         """Functions of data sets are called in threads that Python did not start."""
