@@ -443,3 +443,17 @@ def test_what_is_called_for_each_example_is_not_watched_to_its_end(tmp_path: Pat
     finally:
         sys.settrace(before)
     assert {1, 2, 4, 6, 7} <= seen.ran[str(program)] and 3 not in seen.ran[str(program)]
+
+
+def test_weights_that_keras_makes_of_classes_are_not_replayed() -> None:
+    match = together("batches").match
+
+    def leaf(dtype: str) -> SimpleNamespace:
+        return SimpleNamespace(dtype=SimpleNamespace(base_dtype=SimpleNamespace(name=dtype)))
+
+    header = {"paths": ["features", "weights", "labels"], "dtypes": ["float32", "float32", "int64"]}
+    wanted = [("features/x", leaf("float32")), ("labels", leaf("int64"))]
+    assert match(header, wanted) == [0, 2]
+    assert match(header, [("labels", leaf("int64")), ("features", leaf("float32"))]) == [2, 0]
+    with pytest.raises(RuntimeError, match="cannot replay"):
+        match({"paths": ["features", "other", "labels"], "dtypes": ["float32"] * 3}, wanted)

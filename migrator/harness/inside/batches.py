@@ -96,13 +96,16 @@ def match(header, wanted):
     alike.
     """
     recorded = header["paths"]
+    names = [path for path, _ in wanted]
+    if len(recorded) > len(wanted):
+        # A weight for each example that Keras makes of `class_weight`, behind what the program gives it.
+        recorded = [path for path in recorded if path in names or not path.startswith("weights")]
     if len(recorded) != len(wanted):
         raise RuntimeError(
-            "cannot replay: the recorded batch has components %s, this program's has %s"
-            % (recorded, [path for path, _ in wanted])
+            "cannot replay: the recorded batch has components %s, this program's has %s" % (header["paths"], names)
         )
-    names = [path for path, _ in wanted]
-    places = [recorded.index(path) for path in names] if sorted(names) == sorted(recorded) else list(range(len(names)))
+    order = names if sorted(names) == sorted(recorded) else recorded
+    places = [header["paths"].index(path) for path in order]
     for (path, leaf), place in zip(wanted, places):
         if leaf.dtype.base_dtype.name != header["dtypes"][place]:
             raise RuntimeError(
@@ -115,13 +118,14 @@ def match(header, wanted):
 def _apart(tf, files, folder, spec, replicas):
     """The batch of each replica on its own, from files that hold those of all of them."""
     wanted = leaves(tf, spec)
-    places = match(_read(os.path.join(folder, min(name for name in os.listdir(folder) if name.isdigit())))[0], wanted)
+    header = _read(os.path.join(folder, min(name for name in os.listdir(folder) if name.isdigit())))[0]
+    places = match(header, wanted)
     if len(wanted) != len(tf.nest.flatten(spec)):
         raise RuntimeError("cannot replay: sparse batches of several replicas are recorded as one")
 
     def parse(name):
         vector = tf.io.parse_tensor(tf.io.read_file(name), tf.string)
-        sizes = tf.io.parse_tensor(vector[1 + len(wanted)], tf.int64)
+        sizes = tf.io.parse_tensor(vector[1 + len(header["paths"])], tf.int64)
         columns = []
         for (_, leaf), place in zip(wanted, places):
             tensor = tf.io.parse_tensor(vector[1 + place], leaf.dtype.base_dtype)
