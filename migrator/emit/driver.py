@@ -472,7 +472,10 @@ class _Emitter:
         if both is not None:
             assert both.place.statement is not None
             lines_of_both = [*self._keep_counted(both.train.get("input_fn"), plan), plan.loop.train_and_evaluate(plan)]
-            replaced[both.place.statement] = self._parsed("\n".join(lines_of_both))
+            replaced[both.place.statement] = [
+                *self._parsed("\n".join(lines_of_both)),
+                *self._answered(plan, both),
+            ]
         if both is not None and both.exporters:
             assert both.place.statement is not None
             replaced[both.place.statement] += self._parsed("\n".join(self._exporters(both, plan)) + "\n")
@@ -723,6 +726,8 @@ class _Emitter:
             eval_callbacks=self._callbacks(both.evaluate),
         )
         plan = self._with_period(plan, both)
+        if both.answers:
+            plan = self._with_result(plan, both)
         watching = {
             p: {one.node for q, hooks in program.hooks if q == p for one in hooks.own} for p in ("train", "test")
         }
@@ -735,17 +740,45 @@ class _Emitter:
             raise Blocked("TFM162", both.place.call, message)
         return plan
 
+    def _with_result(self, plan: TrainingPlan, both: TrainAndEvaluate) -> TrainingPlan:
+        """The plan of a train_and_evaluate whose line does something with the result."""
+        statement = both.place.statement
+        assert statement is not None
+        if self.loop.own:
+            message = "the result of train_and_evaluate is used, which no loop but `fit` gives: leave `--loop` out"
+            raise Blocked("TFM103", both.place.call, message)
+        if any(use.place.statement is statement for use in self.program.all_uses):
+            message = "this line does more with the Estimator than train_and_evaluate: give that a line of its own"
+            raise Blocked("TFM103", both.place.call, message)
+        if plan.period is not None:
+            self._helper("last_evaluation", lambda name: setup.last_evaluation(name, self.indent))
+            plan = replace(plan, last_evaluation=self.names["last_evaluation"])
+        named = _named(both)
+        return replace(plan, result=self._free("results") if named is None else named)
+
+    def _answered(self, plan: TrainingPlan, both: TrainAndEvaluate) -> list[cst.BaseStatement]:
+        """The user's line that goes on with the result of train_and_evaluate; none where it only names that."""
+        if not both.answers or _named(both) is not None:
+            return []
+        assert both.place.statement is not None
+        self.rewriter.replaced[both.place.call] = cst.parse_expression(plan.result)
+        line = both.place.statement.visit(self.rewriter)
+        assert isinstance(line, cst.SimpleStatementLine)
+        return [line.with_changes(leading_lines=())]
+
     def _reads_steps(self) -> bool:
         """Whether the program looks at the number of steps behind a training."""
-        program, imports = self.program, self.file.imports
-        if program.reads_global_step:
-            return True
-        return any(
+        both = self.program.train_and_evaluate
+        return (both is not None and both.answers) or any(
             asks_global_step(self.file, use.arguments.get("name"))
             if use.method == "get_variable_value"
-            else use.method == "evaluate" and looks_at_all(program.scope, use.place.call, imports)
-            for use in program.all_uses
+            else use.method == "evaluate" and self._tells_steps(use, scope)
+            for use, scope in self.program.places_of_uses
         )
+
+    def _tells_steps(self, use: Use, scope: cst.CSTNode) -> bool:
+        """Whether the result of an evaluation may be asked for the number of steps."""
+        return self.program.reads_global_step or looks_at_all(scope, use.place.call, self.file.imports)
 
     def _tell_loss(self) -> None:
         """Says where the loss of an evaluation is that of examples, and a last batch may have fewer than the others."""
@@ -1430,8 +1463,7 @@ class _Emitter:
             if self.loop.own:
                 loop = self.names["loop"]
                 head, arguments = f"{loop}.evaluate", [f"{loop}.batches({fed[0]})"]
-            scope, imports = (self.program.scope if lent is None else lent.function), self.file.imports
-            if self.program.reads_global_step or looks_at_all(scope, use.place.call, imports):
+            if self._tells_steps(use, self.program.scope if lent is None else lent.function):
                 arguments = [
                     f"{head}({', '.join(arguments)})",
                     f"global_step={model}.optimizer.iterations.numpy()",
@@ -1450,6 +1482,15 @@ class _Emitter:
             filler = "" if comments else " " * _LONGEST  # what stands around it makes the line too long
             text = call(head, [above + arguments[0], *arguments[1:]], self.indent, 0, filler).rstrip()
         return cst.parse_expression(text)
+
+
+def _named(both: TrainAndEvaluate) -> str | None:
+    """The name that is all that a line does with the result of train_and_evaluate."""
+    small = both.place.statement.body[0] if both.place.statement is not None else None
+    if isinstance(small, cst.Assign) and small.value is both.place.call and len(small.targets) == 1:
+        target = small.targets[0].target
+        return target.value if isinstance(target, cst.Name) else None
+    return None
 
 
 def _comments_in(node: cst.CSTNode) -> list[str]:

@@ -188,7 +188,7 @@ class _Reader:
         """Whether a top-level try or version test only decides how TensorFlow is imported."""
         blocks: list[cst.BaseSuite] = []
         if isinstance(statement, cst.Try):
-            blocks = [statement.body, *(handler.body for handler in statement.handlers)]
+            blocks = [statement.body, *(one.body for one in statement.handlers if not _ends_program(one))]
             blocks += [part.body for part in (statement.orelse, statement.finalbody) if part is not None]
         elif isinstance(statement, cst.If):
             branch: cst.If | cst.Else | None = statement
@@ -285,6 +285,18 @@ class _Reader:
             if binding.origin is None or canonical(binding.origin) != meaning:
                 other = "TensorFlow" if meaning == "tf" else f"`{meaning}`"
                 self.problems.append((binding.node, f"`{binding.name}` means something other than {other} here"))
+
+
+_EXITS = ("exit", "quit", "sys.exit", "os._exit")
+
+
+def _ends_program(handler: cst.ExceptHandler) -> bool:
+    """Whether a program that cannot import something only says so and ends."""
+    *told, last = list(_smalls(handler.body)) or [None]
+    exits = isinstance(last, cst.Expr) and isinstance(last.value, cst.Call) and dotted(last.value.func) in _EXITS
+    tells = [one.value for one in told if isinstance(one, cst.Expr) and isinstance(one.value, cst.Call)]
+    only_tells = len(tells) == len(told) and all(dotted(one.func) == "print" for one in tells)
+    return (isinstance(last, cst.Raise) or exits) and only_tells
 
 
 def _smalls(block: cst.BaseSuite) -> Iterable[cst.BaseSmallStatement | None]:

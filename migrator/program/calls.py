@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Sequence
 
 import libcst as cst
@@ -29,6 +30,24 @@ def bind(call: cst.Call, parameters: Sequence[str], what: str, code: str) -> dic
             raise Blocked(code, arg, f"`{what}` is called with more positional arguments than it has parameters")
         bound[name] = arg.value
     return bound
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a text can be a name in Python."""
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def attribute_asked(call: cst.Call) -> cst.Attribute | None:
+    """`x.name` where a call is `getattr(x, "name")`, if Python's own `getattr` is meant; else None."""
+    if not isinstance(call.func, cst.Name) or call.func.value != "getattr" or len(call.args) != 2:
+        return None
+    if any(arg.keyword or arg.star for arg in call.args):
+        return None
+    of, name = (arg.value for arg in call.args)
+    said = name.evaluated_value if isinstance(name, cst.SimpleString) else None
+    if not isinstance(said, str) or not is_identifier(said) or said.startswith("__"):
+        return None
+    return cst.Attribute(of, cst.Name(said))
 
 
 def is_none(node: cst.BaseExpression | None) -> bool:

@@ -15,7 +15,7 @@ from migrator.walking import walk
 
 _SESSION = "tf.Session"
 #: What does the same wherever it stands, with the default graph of TensorFlow 1 and without one.
-_ANYWHERE = (
+ANYWHERE = (
     *("tf.Graph", "tf.GraphDef", "tf.ConfigProto", "tf.GPUOptions", "tf.GraphOptions", "tf.OptimizerOptions"),
     *("tf.RunOptions", "tf.RunMetadata", "tf.logging", "tf.gfile", "tf.io.gfile", "tf.core.framework"),
     *("tf.core.protobuf", "tf.flags", "tf.app.flags"),
@@ -142,9 +142,9 @@ class _Reader(cst.CSTVisitor):
             return False
         self.named.append(name)
         allowed = node in self._good or (self._inside and name in _INTO_GRAPH)
-        if not allowed and not any(name == one or name.startswith(f"{one}.") for one in _ANYWHERE):
+        if not allowed and not any(name == one or name.startswith(f"{one}.") for one in ANYWHERE):
             self.other.append(node)
         return True
 
 
-__all__ = ["asks_imported_graph", "runs_own_graph"]
+__all__ = ["ANYWHERE", "asks_imported_graph", "runs_own_graph"]

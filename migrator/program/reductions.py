@@ -22,9 +22,18 @@ from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindin
 from migrator.names.free import free
 from migrator.pairing import equal_zip
 from migrator.program.called_once import unfolded
-from migrator.program.calls import calls_in, functions_in, is_docstring, nodes_in
+from migrator.program.calls import attribute_asked, calls_in, functions_in, is_docstring, is_identifier, nodes_in
 from migrator.program.chosen_estimators import chosen
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
+from migrator.program.plain_lines import (
+    called_lambda,
+    forwarded,
+    lines_apart,
+    modes_apart,
+    without_globals,
+    without_graphs,
+    without_local_imports,
+)
 from migrator.walking import walk
 
 _ROUNDS = 12
@@ -54,7 +63,7 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     made: set[str] = set()
     old = file
     for _ in range(_ROUNDS):
-        edits = _Edits(file, elsewhere, made).read()
+        edits = _of_lines(file, elsewhere) or _Edits(file, elsewhere, made).read()
         edits = edits or _without_partial(file, old) or _of_calls(file, elsewhere) or _of_choices(file)
         if not edits:
             return file
@@ -86,6 +95,21 @@ class Edits:
 
     def __bool__(self) -> bool:
         return bool(self.lines or self.expressions or self.decorators)
+
+
+def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
+    """Statements of their own, in the place of what says several things at once, or nothing."""
+    text = file.bare
+    lines = lines_apart(file) if ";" in text else {}
+    if not lines and "mode" in text and " if " in text:
+        lines = modes_apart(file, _is_concerned)
+    if not lines and "Graph" in text:
+        lines = without_graphs(file)
+    if not lines and "global " in text:
+        lines = without_globals(file, elsewhere)
+    if lines:
+        return Edits(lines)
+    return Edits(*without_local_imports(file)) if text.count("import tensorflow") > 1 else Edits()
 
 
 def _without_partial(file: ParsedFile, old: ParsedFile) -> Edits:
@@ -183,7 +207,8 @@ class _Edits:
         for call in reversed(calls_in(self.file.module)):  # the inner ones first
             if call in self.as_text or self.has_comment(call):
                 continue
-            new = self._attribute(call) or self._partial(call) or self._spread(call)
+            new = self._attribute(call) or self._partial(call) or self._spread(call) or self._text(call)
+            new = new or called_lambda(call) or forwarded(self.file, call)
             if new is not None and not self._is_edited(call):
                 self.replace(call, new)
         functions = self.file.functions
@@ -204,15 +229,8 @@ class _Edits:
 
     def _attribute(self, call: cst.Call) -> cst.BaseExpression | None:
         """`getattr(x, "name")`."""
-        if not isinstance(call.func, cst.Name) or call.func.value != "getattr" or len(call.args) != 2:
-            return None
-        of, name = (arg.value for arg in call.args)
-        if any(arg.keyword or arg.star for arg in call.args) or not self.is_builtin("getattr"):
-            return None
-        said = name.evaluated_value if isinstance(name, cst.SimpleString) else None
-        if not isinstance(said, str) or not _is_identifier(said) or said.startswith("__") or not _is_dotted(of):
-            return None
-        return cst.Attribute(of, cst.Name(said))
+        found = attribute_asked(call)
+        return found if found is not None and self.is_builtin("getattr") and _is_dotted(found.value) else None
 
     def _partial(self, call: cst.Call) -> cst.Call | None:
         """`functools.partial(f, a)(b)`."""
@@ -220,6 +238,23 @@ class _Edits:
         if not isinstance(inner, cst.Call) or self.file.imports.resolve(inner.func) != "functools.partial":
             return None
         return _applied(inner, call)
+
+    def _text(self, call: cst.Call) -> cst.SimpleString | None:
+        """`"{}".format("name")`, which TensorFlow is given."""
+        of = call.func.value if isinstance(call.func, cst.Attribute) and call.func.attr.value == "format" else None
+        arg = self.file.parents.get(call)
+        given = self.file.parents.get(arg) if isinstance(arg, cst.Arg) else None
+        if not isinstance(of, cst.SimpleString) or not isinstance(of.evaluated_value, str):
+            return None
+        if not isinstance(given, cst.Call) or self.file.imports.tensorflow(given.func) is None:
+            return None
+        values = [_literal(one.value) for one in call.args if not one.star and one.keyword is None]
+        if len(values) != len(call.args) or None in values:
+            return None
+        try:
+            return cst.SimpleString(repr(of.evaluated_value.format(*values)))
+        except (IndexError, KeyError, ValueError):
+            return None
 
     def _spread(self, call: cst.Call) -> cst.Call | None:
         """`f(**{"a": b})`, `f(**dict(a=b))`, `f(*[a, b])`."""
@@ -243,15 +278,19 @@ class _Edits:
         return None
 
     def keywords_of(self, node: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
-        """What a dict of keywords holds: `{"a": b}` or `dict(a=b)`."""
+        """What a dict of keywords holds: `{"a": b}` or `dict(a=b)`, also `{**{"a": b}}` and `dict({"a": b})`."""
         found: dict[str, cst.BaseExpression] = {}
         if isinstance(node, cst.Dict):
             for element in node.elements:
-                key = element.key if isinstance(element, cst.DictElement) else None
-                name = key.evaluated_value if isinstance(key, cst.SimpleString) else None
-                if not isinstance(name, str) or not _is_identifier(name) or name in found:
+                if isinstance(element, cst.StarredDictElement):
+                    more = self.keywords_of(element.value)
+                else:
+                    key = element.key if isinstance(element, cst.DictElement) else None
+                    name = key.evaluated_value if isinstance(key, cst.SimpleString) else None
+                    more = {name: element.value} if isinstance(name, str) and is_identifier(name) else None
+                if more is None or not all(_is_harmless(found[one]) for one in found.keys() & more):
                     return None
-                found[name] = element.value
+                found = {**{name: value for name, value in found.items() if name not in more}, **more}
             return found
         if (
             isinstance(node, cst.Call)
@@ -259,8 +298,16 @@ class _Edits:
             and node.func.value == "dict"
             and self.is_builtin("dict")
         ):
-            for arg in node.args:
-                if arg.keyword is None:
+            first, *rest = node.args or (None,)
+            if first is not None and first.keyword is None and not first.star:
+                of = self.keywords_of(first.value)
+                if of is None:
+                    return None
+                found = of
+            else:
+                rest = list(node.args)
+            for arg in rest:
+                if arg.keyword is None or arg.keyword.value in found:
                     return None
                 found[arg.keyword.value] = arg.value
             return found
@@ -407,11 +454,23 @@ class _OfScope:
         target, value = small.targets[0].target, small.value
         if len(small.targets) != 1 or not isinstance(target, (cst.Tuple, cst.List)):
             return
-        if not isinstance(value, (cst.Tuple, cst.List)) or len(value.elements) != len(target.elements):
+        if not isinstance(value, (cst.Tuple, cst.List)):
             return
-        names = [one.value for one in target.elements if isinstance(one, cst.Element)]
+        names = [one.value for one in target.elements]
         values = [one.value for one in value.elements if isinstance(one, cst.Element)]
-        if not len(values) == len(names) == len(target.elements) or not all(isinstance(one, cst.Name) for one in names):
+        if len(values) != len(value.elements):
+            return
+        starred = [index for index, one in enumerate(target.elements) if isinstance(one, cst.StarredElement)]
+        if starred and len(values) >= len(names) - 1:
+            [start], end = starred, len(values) - (len(names) - 1 - starred[0])
+            middle = values[start:end]
+            name = names[start]
+            if isinstance(name, cst.Name) and self._is_unread(name.value) and all(map(_is_literal, middle)):
+                values[start:end] = []
+                del names[start]
+            else:
+                values[start:end] = [cst.List([cst.Element(one) for one in middle])]
+        if not names or len(values) != len(names) or not all(isinstance(one, cst.Name) for one in names):
             return
         if place.guarded and not all(isinstance(one, cst.Name) or _is_literal(one) for one in values[1:]):
             return  # where one of them fails, none of the names has its value
@@ -494,16 +553,20 @@ class _OfScope:
         return getattr(parent, "target", None) is at
 
     def _keywords(self, place: _Place, small: cst.Assign) -> None:
-        """`options = {"a": b}`, whose only use is one `f(**options)`: `f(a=b)`."""
+        """`options = {"a": b}`, whose only use is one `f(**options)`: `f(a=b)`; a tuple of one `f(*parts)`, too."""
         target = small.targets[0].target
         if not isinstance(target, cst.Name) or self._single(target.value) is not place:
             return
-        given = self.of.keywords_of(small.value)
+        named = self.of.keywords_of(small.value)
+        given: Mapping[str | int, cst.BaseExpression] = cast("Any", named) or _elements(small.value)
         uses = self._uses(target.value)
         if not given or len(uses) != 1 or not self._may_go(target.value) or place.repeated:
             return
         arg = self.file.parents.get(uses[0])
-        call = self.file.parents.get(arg) if isinstance(arg, cst.Arg) and arg.star == "**" else None
+        if named and self._merged(place, small, uses[0]):
+            return
+        star = "**" if named else "*"
+        call = self.file.parents.get(arg) if isinstance(arg, cst.Arg) and arg.star == star else None
         if not isinstance(call, cst.Call) or self.of._is_edited(call) or self.of.has_comment(call):
             return
         taken = {one.keyword.value for one in call.args if one.keyword is not None}
@@ -517,9 +580,26 @@ class _OfScope:
             self.edits.lines[place.line] = []
         args: list[cst.Arg] = []
         for one in call.args:
-            args += [_keyword(name, value) for name, value in given.items()] if one is arg else [one]
+            new = [_keyword(n, value) if isinstance(n, str) else cst.Arg(value) for n, value in given.items()]
+            args += new if one is arg else [one]
         self.of.replace(call, _with_args(call, args))
         self.edits.touched.add(target.value)
+
+    def _merged(self, place: _Place, small: cst.Assign, use: cst.Name) -> bool:
+        """Puts a dict of what does not change into the dict that it is only there for: `{**options, "c": d}`."""
+        above = self.file.parents.get(use)
+        call = self.file.parents.get(above) if isinstance(above, cst.Arg) and not above.star else None
+        made = isinstance(call, cst.Call) and call.args[0] is above and self.of.keywords_of(call) is None
+        made = made and isinstance(call, cst.Call) and _last(call.func) == "dict" and self.of.is_builtin("dict")
+        given = self.of.keywords_of(small.value) or {}
+        if not (made or isinstance(above, cst.StarredDictElement)) or not all(map(self._is_steady, given.values())):
+            return False
+        if above is None or self.of._is_edited(above):
+            return False
+        self.of.replace(use, small.value)
+        self.edits.lines[place.line] = []
+        self.edits.touched.add(cast("cst.Name", small.targets[0].target).value)
+        return True
 
     def _may_move(self, place: _Place, call: cst.Call) -> bool:
         """Whether what a line computes may be computed in a call of the next line, and nothing else comes between."""
@@ -574,16 +654,17 @@ class _OfScope:
     # -- functions that return what one expression makes
 
     def _builders(self) -> Iterator[cst.FunctionDef]:
-        body = self.scope.body.body if isinstance(self.scope, cst.FunctionDef) else self.scope.body
-        for statement in body:
-            if isinstance(statement, cst.FunctionDef) and not statement.decorators and statement.asynchronous is None:
-                yield statement
+        for name, bindings in self.bound.items():
+            made = bindings[0].node if len(bindings) == 1 and name not in self.shadowed else None
+            if isinstance(made, cst.FunctionDef) and not made.decorators and made.asynchronous is None:
+                yield made
 
     def _inlined(self, function: cst.FunctionDef) -> None:
         """`def build(): return Estimator(...)`, called once where its names mean the same: the expression there."""
         name = function.name.value
         value = _returned(function)
-        if value is None or not _makes_parts(value) or len(self.bound.get(name, ())) != 1 or name in self.shadowed:
+        closed = isinstance(self.scope, cst.FunctionDef) and not _takes(function)
+        if value is None or not (_makes_parts(value) or (closed and _has_call(value))):
             return
         if not self._may_go(name) or name in self.edits.touched:
             return
@@ -900,10 +981,6 @@ def _key(node: cst.Subscript) -> str | int | None:
     return _literal(index.value) if isinstance(index, cst.Index) else None
 
 
-def _is_identifier(name: str) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name)
-
-
 def _is_constant(node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.UnaryOperation):
         return isinstance(node.expression, cst.BaseNumber)
@@ -936,6 +1013,13 @@ def _is_identity(function: cst.FunctionDef) -> bool:
         and isinstance(value, cst.Name)
         and value.value == params.params[0].name.value
     )
+
+
+def _takes(function: cst.FunctionDef) -> bool:
+    """Whether a function has parameters."""
+    params = function.params
+    star = isinstance(params.star_arg, cst.Param)
+    return bool(params.params or params.posonly_params or params.kwonly_params or star or params.star_kwarg)
 
 
 def _returned(function: cst.FunctionDef) -> cst.BaseExpression | None:

@@ -17,6 +17,7 @@ from migrator.program.exports import EXPORTS, Exporter, check_export, read_expor
 from migrator.program.flow import Mentioning
 from migrator.program.leftovers import emptied_by, leftovers
 from migrator.program.model_reference import ModelReference, find_models
+from migrator.program.order import comes_first
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
 from migrator.program.run_config import ReadConfig, read_run_config
@@ -73,12 +74,16 @@ class Use:
 
 @dataclass(frozen=True)
 class TrainAndEvaluate:
-    """`tf.estimator.train_and_evaluate(...)` with the arguments of its two specs."""
+    """`tf.estimator.train_and_evaluate(...)` with the arguments of its two specs.
+
+    `answers` says that its line does something with the result.
+    """
 
     place: Place
     train: Arguments
     evaluate: Arguments
     exporters: tuple[Exporter, ...] = ()
+    answers: bool = False
 
 
 @dataclass(frozen=True)
@@ -173,7 +178,13 @@ class TrainingProgram:
     @property
     def all_uses(self) -> list[Use]:
         """What is done with the Estimator, also in functions that it is given to."""
-        return [*self.uses, *(use for one in self.lent for use in one.uses)]
+        return [use for use, _ in self.places_of_uses]
+
+    @property
+    def places_of_uses(self) -> list[tuple[Use, cst.CSTNode]]:
+        """What is done with the Estimator, and the scope that it is done in."""
+        lent = [(use, one.function) for one in self.lent for use in one.uses]
+        return [*((use, self.scope) for use in self.uses), *lent]
 
     @property
     def trainings(self) -> list[Arguments]:
@@ -686,9 +697,10 @@ class ProgramReader:
 
     def read_both(self, place: Place, arguments: Arguments) -> TrainAndEvaluate:
         """A call of train_and_evaluate with the arguments of its specs."""
-        if not _is_whole(place):
+        answers = not _is_whole(place)
+        if answers and not _is_first(place):
             self._check_line(place, "TFM103")
-            message = "the result of train_and_evaluate is used, or its line holds more: give it a line of its own"
+            message = "this line does more than train_and_evaluate, or something before it: give it a line of its own"
             raise Blocked("TFM103", place.call, message)
         if "train_spec" not in arguments or "eval_spec" not in arguments:
             raise Blocked("TFM103", place.call, "train_and_evaluate is called without both specs")
@@ -706,9 +718,12 @@ class ProgramReader:
             self.dropped.append(given)
             for exporter in exporters:
                 self.kept |= names_in(exporter.name) | names_in(exporter.serving)
+            if answers and exporters:
+                message = "the result of train_and_evaluate names what its exporters wrote: leave the result out"
+                raise Blocked("TFM103", place.call, message)
         if "steps" in train:
             raise Blocked("TFM110", train["steps"], "`num_steps` counts from the start of a training: give `max_steps`")
-        return TrainAndEvaluate(place, train, evaluate, tuple(exporters))
+        return TrainAndEvaluate(place, train, evaluate, tuple(exporters), answers)
 
 
 _FAMILIES = (
@@ -786,6 +801,16 @@ def _is_whole(place: Place) -> bool:
         return False
     small = place.statement.body[0]
     return isinstance(small, cst.Expr) and small.value is place.call
+
+
+def _is_first(place: Place) -> bool:
+    """Whether a line of one statement begins with the call, and goes on with its result."""
+    if place.statement is None or len(place.statement.body) != 1:
+        return False
+    small = place.statement.body[0]
+    if not isinstance(small, (cst.Expr, cst.Assign, cst.AnnAssign, cst.Return)) or small.value is None:
+        return False
+    return comes_first(small.value, place.call)
 
 
 class _CallOf(cst.CSTVisitor):

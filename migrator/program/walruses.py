@@ -14,6 +14,7 @@ import libcst as cst
 
 from migrator.names.bindings import Form, read_bindings
 from migrator.pairing import equal_zip
+from migrator.program.order import is_harmless, parts
 from migrator.program.parsed import ParsedFile, Tracked, names_in
 from migrator.program.training import find_places
 from migrator.walking import walk
@@ -171,46 +172,13 @@ def _search(node: cst.CSTNode, before: list[cst.CSTNode]) -> cst.NamedExpr | Non
         return inner if inner is not None else None if _has_walrus(node.value) else node
     if not _has_walrus(node):
         return None
-    for part in _parts(node):
+    for part in parts(node):
         if _has_walrus(part):
             return _search(part, before)
-        if not _harmless(part):
+        if not is_harmless(part):
             return None
         before.append(part)
     return None
-
-
-def _parts(node: cst.CSTNode) -> Sequence[cst.CSTNode]:
-    """What is certainly evaluated for an expression, in order; nothing for what may not be, or more than once."""
-    if isinstance(node, cst.Call):
-        return [node.func, *(arg.value for arg in node.args)]
-    if isinstance(node, cst.Attribute):
-        return [node.value]
-    if isinstance(node, cst.Subscript):
-        return [node.value]
-    if isinstance(node, cst.UnaryOperation):
-        return [node.expression]
-    if isinstance(node, cst.BinaryOperation):
-        return [node.left, node.right]
-    if isinstance(node, cst.BooleanOperation):
-        return [node.left]
-    if isinstance(node, cst.Comparison):
-        return [node.left, node.comparisons[0].comparator]
-    if isinstance(node, cst.IfExp):
-        return [node.test]
-    if isinstance(node, (cst.Tuple, cst.List, cst.Set)):
-        return [element.value for element in node.elements]
-    if isinstance(node, cst.Dict):
-        pairs = [(e.key, e.value) if isinstance(e, cst.DictElement) else (e.value,) for e in node.elements]
-        return [part for pair in pairs for part in pair]
-    return []
-
-
-def _harmless(node: cst.CSTNode) -> bool:
-    """Whether evaluating an expression has no effect, and depends on nothing but the values of names."""
-    while isinstance(node, cst.Attribute):
-        node = node.value
-    return isinstance(node, (cst.Name, cst.SimpleString, cst.ConcatenatedString, cst.BaseNumber, cst.Ellipsis))
 
 
 def _has_walrus(node: cst.CSTNode) -> bool:

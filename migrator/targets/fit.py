@@ -7,6 +7,7 @@ from migrator.targets import fit_on_cluster
 from migrator.targets.plan import (
     Loop,
     TrainingPlan,
+    answering,
     callbacks_argument,
     evaluated,
     evaluation,
@@ -23,9 +24,10 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
     lines = restore(plan) if plan.model_dir is not None else []
     if plan.period is not None:
         lines += in_periods(plan, 0, evaluated(plan, 0, validation=True))
+        lines += [f"{plan.result} = {plan.last_evaluation}({plan.model})"] if plan.result else []
         return "\n".join(lines) + "\n"
     lines += train(plan, plan.train_dataset, plan.max_steps, absolute=True)
-    lines.append(evaluation(plan, 0))
+    lines.append(answering(plan, 0))
     return "\n".join(lines) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from migrator.emit.layout import call
 from migrator.targets.plan import (
     TrainingPlan,
+    answering,
     callbacks_argument,
     evaluation,
     in_periods,
@@ -26,6 +27,11 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
         lines += [plan.indent + line for line in restore(plan)]
     lines += [plan.indent + line for line in _train(plan)]
     lines += [plan.indent + line for line in _evaluate_locally(plan)]
+    if plan.result and plan.period is None:
+        lines.insert(0, f"{plan.result} = None")
+    elif plan.result:
+        found = f"{plan.last_evaluation}({plan.model})"
+        lines.append(f"{plan.result} = None if {plan.resolver}.cluster_spec().jobs else {found}")
     return "\n".join(lines) + "\n"
 
 
@@ -63,7 +69,7 @@ def _evaluate_locally(plan: TrainingPlan) -> list[str]:
         return []
     return [
         f"if not {plan.resolver}.cluster_spec().jobs:",
-        plan.indent + evaluation(plan, _DEPTH + 1),
+        plan.indent + answering(plan, _DEPTH + 1),
     ]
 
 

@@ -175,6 +175,8 @@ class TrainingPlan:
     for all batches. `told_steps`: the training data have no end, so that `fit` is told the steps; `may_end`: those of a
     loop of periods may, before its last one. `replicas` is how many batches a step of a mesh takes. `load` is the
     name of the function that goes on from a checkpoint at the program's learning rate ("": it takes the checkpoint's).
+    `result` is the name that what train_and_evaluate answers is given ("": nothing reads it), and `last_evaluation`
+    that of the function that finds it where `fit` evaluates.
     """
 
     target: Target
@@ -220,6 +222,8 @@ class TrainingPlan:
     may_end: bool = False
     replicas: str = ""
     load: str = ""
+    result: str = ""
+    last_evaluation: str = ""
 
     @property
     def resumes(self) -> bool:
@@ -325,6 +329,17 @@ def evaluation(plan: TrainingPlan, depth: int) -> str:
     """The call that evaluates after the training."""
     callbacks = as_argument(plan.eval_callbacks, plan.indent, depth)
     return call(f"{plan.model}.evaluate", [*evaluated(plan, depth), *callbacks], plan.indent, depth)
+
+
+def answering(plan: TrainingPlan, depth: int) -> str:
+    """The call that evaluates after the training, whose result is train_and_evaluate's where something reads that."""
+    if not plan.result:
+        return evaluation(plan, depth)
+    callbacks = as_argument(plan.eval_callbacks, plan.indent, depth)
+    arguments = [*evaluated(plan, depth), *callbacks, "return_dict=True"]
+    step = f"global_step={plan.model}.optimizer.iterations.numpy()"
+    metrics = call(f"{plan.model}.evaluate", arguments, plan.indent, depth + 1).rstrip()
+    return f"{plan.result} = {call('dict', [metrics, step], plan.indent, depth).rstrip()}, []"
 
 
 def evaluated(plan: TrainingPlan, depth: int, validation: bool = False) -> list[str]:

@@ -226,6 +226,21 @@ def load_checkpoint(name: str, indent: str, rates: str) -> str:
     return "\n".join(lines).replace("    ", indent) + "\n"
 
 
+def last_evaluation(name: str, indent: str) -> str:
+    """The function that finds what train_and_evaluate answers in the history of a `fit`, as source text.
+
+    An Estimator that has nothing left to train evaluates nothing, and answers None in place of the metrics.
+    """
+    text = f'''\
+def {name}(model):
+    """Returns the metrics of the last evaluation during `fit`, and no exports, as train_and_evaluate does."""
+    history = model.history.history
+    metrics = {{key[len("val_"):]: values[-1] for key, values in history.items() if key.startswith("val_")}}
+    return dict(metrics, global_step=model.optimizer.iterations.numpy()) if metrics else None, []
+'''
+    return text.replace("    ", indent)
+
+
 def predict(
     name: str, of_dicts: bool, indent: str, callbacks: bool = False, stops: bool = False, batches: bool = False
 ) -> str:

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rewording:
-    """A transformation in place of one module. `apply` returns whether it changed anything."""
+    """A transformation in place of one module. `apply` returns whether it changed anything.
+
+    `write` is for what no tree tells, the layout: it changes the text of the module afterwards.
+    """
 
     name: str
     apply: Callable[[ast.Module], bool]
+    write: Callable[[str], str] = str
 
 
 REWORDINGS: dict[str, Rewording] = {}
@@ -34,7 +38,10 @@ def reword(text: str, *names: str) -> str | None:
     found = [REWORDINGS[name].apply(module) for name in names]
     if not any(found):
         return None
-    return ast.unparse(ast.fix_missing_locations(module)) + "\n"
+    text = ast.unparse(ast.fix_missing_locations(module)) + "\n"
+    for name in names:
+        text = REWORDINGS[name].write(text)
+    return text
 
 
 # -- what is asked of a module -----------------------------------------------------------------------------------------

@@ -69,7 +69,6 @@ STAYS = {
     + "rate = 1\n\n\ndef make():\n    return tf.estimator.RunConfig(rate)\n\n\n"
     + "def main():\n    rate = 2\n    return make(), rate\n",
     "names that are looked up": model("a = f(1)", "b = a", "loss = locals()['b']"),
-    "a star takes a list": model("*a, loss = f(1), f(2)", "print(a)"),
     "a pair of which the second may fail": model(
         "a = 0", "try:", "    (a, b) = (f(1), g(2))", "except ValueError:", "    b = 1", "loss = h(a, b)"
     ),
@@ -107,6 +106,35 @@ STAYS = {
     "a comment in keywords with a name": model("more = {", "    # how far", "    'w': g(1),", "}", "loss = f(**more)"),
     "a comment in a function": TOP
     + "def make():\n    # as ever\n    return tf.estimator.RunConfig(1)\n\n\na = make()\n",
+    "several statements on a line that call nothing": TOP + "a = 1; b = 2\n" + MODEL.format("    loss = f(a, b)\n"),
+    "a choice by something else than the mode": model("loss = f(1) if wide else f(2)"),
+    "a choice by the mode of what is not computed": model("rate = 0.5 if mode == 'train' else 0.0", "loss = f(rate)"),
+    "a lambda with a parameter": model("loss = (lambda x: f(x))(1)"),
+    "a lambda that binds a name": model("loss = (lambda: (net := f(1)))()", "print(net)"),
+    "a graph with more in it than an Estimator": TOP
+    + "with tf.Graph().as_default():\n    tf.set_random_seed(1)\n    e = tf.estimator.Estimator(f)\n",
+    "a graph with a function in it that computes": TOP
+    + "def scale():\n    return tf.constant(1.0)\n\n\n"
+    + "with tf.Graph().as_default():\n    x = scale()\n    e = tf.estimator.Estimator(f, params=x)\n",
+    "a graph that has a name": TOP
+    + "with tf.Graph().as_default() as g:\n    e = tf.estimator.Estimator(f)\n    print(g)\n",
+    "a global name that is read elsewhere": TOP
+    + "def make():\n    global e\n    e = tf.estimator.Estimator(f)\n\n\nmake()\ne.train(g)\n",
+    "a global name that is read before": TOP
+    + "def make():\n    global e\n    print(e)\n    e = tf.estimator.Estimator(f)\n\n\nmake()\n",
+    "an import of TensorFlow alone": "def model_fn(mode):\n    import tensorflow as flow\n"
+    + "    return flow.estimator.EstimatorSpec(mode)\n",
+    "a helper that does more than to hand on": TOP
+    + "def make(f, **more):\n    print(more)\n    return f(**more)\n\n\n"
+    + "e = make(tf.estimator.Estimator, model_fn=f)\ng = make(tf.estimator.RunConfig)\n",
+    "a helper that is told its own parameter": TOP
+    + "def make(f, **more):\n    return f(**more)\n\n\ne = make(f=tf.estimator.Estimator)\n"
+    + "g = make(f=tf.estimator.RunConfig)\n",
+    "a dict that something computed of is replaced in": model("loss = g(**{**{'a': f(1)}, 'a': f(2)})"),
+    "a rest of what is not written out": model("loss, *rest = both"),
+    "a nested function with a parameter": model("def make(x):", "    return f(x)", "loss = make(1)"),
+    "a text that is filled in with what is not known": model("loss = tf.identity(f(1), name='{}'.format(mode))"),
+    "a text of another library's": model("loss = f(1, '{}'.format('a'))"),
     "no part of a program": "import functools\n\n\nx = functools.partial(f, 1)(2)\ny = getattr(x, 'z')\n",
 }
 
@@ -129,6 +157,58 @@ CHANGES = {
     "two names at once": (model("loss = kept = f(1)", "print(kept)"), model("loss = f(1)", "print(loss)")),
     "nothing, twice": (model("a = b = None", "loss = f(a, b)"), model("a = None", "b = None", "loss = f(a, b)")),
     "pairs": (model("(a, loss) = (f(1), f(2))", "print(a)"), model("a = f(1)", "loss = f(2)", "print(a)")),
+    "several statements on a line": (
+        model("# both", "net = f(1); loss = g(net)  # of two"),
+        model("# both", "net = f(1)", "loss = g(net)  # of two"),
+    ),
+    "a choice by the mode": (
+        model("op = f(1) if mode == 'train' else None", "loss = g(op)"),
+        model("if mode == 'train':", "    op = f(1)", "else:", "    op = None", "loss = g(op)"),
+    ),
+    "a lambda that is called": (model("loss = (lambda: f(1))() + 1"), model("loss = f(1) + 1")),
+    "a nested function that is called": (
+        model("def make():", "    return f(features)", "loss = 2 * make()"),
+        model("loss = 2 * f(features)"),
+    ),
+    "a pair and a rest": (model("loss, *_ = (f(1), None, 2)"), model("loss = f(1)")),
+    "a rest that is looped over": (
+        model("first, *rest, last = (f(1), f(2), f(3), f(4))", "loss = first + last + sum(x for x in rest)"),
+        model("first = f(1)", "rest = [f(2), f(3)]", "last = f(4)", "loss = first + last + sum(x for x in rest)"),
+    ),
+    "dicts in a dict": (
+        model("loss = g(**{**{'a': f(1)}, **dict(b=2), 'c': f(3)})"),
+        model("loss = g(a=f(1), b=2, c=f(3))"),
+    ),
+    "a dict with more": (model("loss = g(**dict({'a': f(1)}, b=2))"), model("loss = g(a=f(1), b=2)")),
+    "a dict with a name in a dict": (
+        model("more = {'a': 1, 'b': 2}", "loss = g(**{**more, 'b': 3})"),
+        model("loss = g(a=1, b=3)"),
+    ),
+    "a tuple of arguments": (
+        model("both = (features, labels)", "loss = g(*both)"),
+        model("loss = g(features, labels)"),
+    ),
+    "a text that is filled in": (
+        model("loss = tf.identity(f(1), name='{}_{}'.format('a', 1))"),
+        model("loss = tf.identity(f(1), name='a_1')"),
+    ),
+    "a graph around an Estimator": (
+        TOP + "# here\nwith tf.Graph().as_default():\n    tf.logging.info(1)\n    e = tf.estimator.Estimator(f)\n",
+        TOP + "# here\ntf.logging.info(1)\ne = tf.estimator.Estimator(f)\n",
+    ),
+    "a global name of one function": (
+        TOP + "def make():\n    global e\n    e = tf.estimator.Estimator(f)\n    e.train(g)\n\n\nmake()\nmake()\n",
+        TOP + "def make():\n    e = tf.estimator.Estimator(f)\n    e.train(g)\n\n\nmake()\nmake()\n",
+    ),
+    "an import in a function": (
+        model("import tensorflow as flow", "loss = flow.reduce_mean(f(1))"),
+        model("loss = tf.reduce_mean(f(1))"),
+    ),
+    "a helper that hands on": (
+        TOP
+        + "def make(f, *args, **more):\n    return f(*args, **more)\n\n\ne = make(tf.estimator.Estimator, g, p={})\n",
+        TOP + "def make(f, *args, **more):\n    return f(*args, **more)\n\n\ne = tf.estimator.Estimator(g, p={})\n",
+    ),
     "an assignment expression": (model("(loss := f(1))"), model("loss = f(1)")),
     "a list": (
         model("both = [f(1), f(2)]", "loss = both[0] + both[1]"),

@@ -312,7 +312,6 @@ def test_a_graph_around_the_driver_blocks() -> None:
 IMPORTS = "import keras_estimator  # before TensorFlow: it chooses Keras 2\nimport tensorflow.compat.v1 as tf"
 SURROUNDINGS = {
     "one line": "if go: estimator.train(input_fn)",
-    "two statements": "estimator.train(input_fn); go()",
     "result": "print(estimator.train(input_fn))",
 }
 
@@ -465,3 +464,52 @@ def test_a_long_training_whose_only_checkpoint_comes_at_its_end(
     messages = [f.message for f in run(text)[1] if f.code == "TFM109"]
     assert any("every 600 seconds" in one for one in messages) == told
     assert any("and evaluated" in one for one in messages) == (told and both)
+
+
+def test_result_of_train_and_evaluate_is_that_of_the_evaluation() -> None:
+    new = migrated(program(driver=f"print({both()})"), "one-device")
+    assert "results = dict(\n    model.evaluate(" in new and "return_dict=True" in new
+    assert "global_step=model.optimizer.iterations.numpy(),\n), []\nprint(results)\n" in new
+
+
+def test_result_of_train_and_evaluate_keeps_its_name() -> None:
+    driver = f"outcome = {both()}\nprint(outcome[0])"
+    new = migrated(program(driver=driver), "one-device")
+    assert "outcome = dict(" in new and "\nprint(outcome[0])\n" in new and "outcome = outcome" not in new
+
+
+def test_result_of_train_and_evaluate_is_none_on_a_cluster() -> None:
+    new = migrated(program(driver=f"metrics, exports = {both()}\nprint(metrics)"))
+    at = [new.index(part) for part in ("results = None\nif resolver.task_type", "results = dict(", "exports = results")]
+    assert at == sorted(at)
+
+
+def test_result_of_train_and_evaluate_with_periods_is_the_last_of_its_evaluations() -> None:
+    text = program(driver=f"print({both(steps='40')})").replace(
+        "Estimator(model_fn", "Estimator(model_fn, config=tf.estimator.RunConfig('/tmp/x', save_checkpoints_steps=20)"
+    )
+    assert "save_checkpoints_steps" in text
+    new = migrated(text, "one-device")
+    assert "results = last_evaluation(model)\nprint(results)\n" in new and "model.evaluate(" not in new
+
+
+def test_statements_that_share_a_line() -> None:
+    alone = migrated(program(driver="estimator.train(input_fn)\ngo()"))
+    assert migrated(program(driver="estimator.train(input_fn); go()")) == alone
+
+
+LINES = {
+    "another call comes first": f"print(input(), {both()})",
+    "it may not be evaluated": f"print(input_fn and {both()})",
+    "it is evaluated later": f"later = lambda: {both()}\nlater()",
+    "its exports are asked for": "print("
+    + both().replace("EvalSpec(input_fn)", "EvalSpec(input_fn, exporters=tf.estimator.FinalExporter('x', serve))")
+    + ")",
+}
+
+
+@pytest.mark.parametrize("driver", LINES.values(), ids=LINES)
+def test_result_of_train_and_evaluate_that_stays(driver: str) -> None:
+    text = program(driver=driver)
+    new, findings = run(text)
+    assert new == text and "TFM103" in manual(findings)

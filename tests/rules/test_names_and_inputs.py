@@ -46,7 +46,6 @@ INPUTS_LEFT = {
         DATA + "    if FLAG:\n        it = ds.make_one_shot_iterator()\n        print(1)\n    return it.get_next()\n",
         "return it.get_next()",
     ),
-    "two smalls in a line": (DATA + "    x, y = ds.make_one_shot_iterator().get_next(); return x, y\n", None),
     "never returned": (DATA + "    it = ds.make_one_shot_iterator()\n    return ds\n", None),
     "local in the map": (DATA + "    k = tf.ones([])\n" + GET + "    return {'x': x * k}, y\n", None),
     "function in the map": (DATA + GET + "    return {'x': f(x)}, y\n", None),
@@ -60,6 +59,12 @@ def test_input_function_is_left(case: str) -> None:
     assert "TFM601" in [code for code, _ in found]
     if line is not None:
         assert ("TFM601", line) in found
+
+
+def test_get_next_beside_the_return() -> None:
+    body = DATA + "    x, y = ds.make_one_shot_iterator().get_next(){} return x, y\n"
+    assert not manual(with_input(body.format(";")))
+    assert run(with_input(body.format(";")))[0] == run(with_input(body.format("\n   ")))[0]
 
 
 def test_get_next_in_branches() -> None:

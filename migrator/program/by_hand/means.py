@@ -181,6 +181,8 @@ class _Reader:
         return self.training.file.code(node)
 
     def _follow(self, call: cst.Call) -> None:
+        if self.training.asked(call) is not None:
+            return  # nothing is computed
         name = dotted(call.func) or ""
         function = self.training.file.functions.get(name)
         if function is not None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.findings import Finding
-from migrator.program.calls import calls_in
+from migrator.names.bindings import read_bindings
+from migrator.program.calls import attribute_asked, calls_in
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 
 
@@ -120,7 +121,14 @@ class Training:
 
     def tf(self, call: cst.Call) -> str | None:
         """What of TensorFlow's a call calls; None for anything else."""
-        return self.file.imports.tensorflow(call.func)
+        func = call.func
+        return self.file.imports.tensorflow((self.asked(func) if isinstance(func, cst.Call) else None) or func)
+
+    def asked(self, call: cst.Call) -> cst.Attribute | None:
+        """`x.name` where a call is `getattr(x, "name")`; else None."""
+        found = attribute_asked(call)
+        own = found is not None and any(one.name == "getattr" for one in read_bindings(self.file.module))
+        return None if own else found
 
 
 _MADE = (".train.MonitoredTrainingSession", ".train.Supervisor", ".Session")

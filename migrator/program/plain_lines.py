@@ -1,0 +1,305 @@
+"""Statements that Python can say in fewer words, or in several lines: what each of them comes down to.
+
+Every function finds the statements of one kind in a file, and gives the statements that mean the same. What is found is
+certain to do the same in the same order; whatever else there is stays as it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Union
+
+import libcst as cst
+
+from migrator.names.bindings import Form, dotted, read_bindings
+from migrator.names.standard import STANDARD_MODULES
+from migrator.program.calls import calls_in, functions_in, nodes_in
+from migrator.program.own_graphs import ANYWHERE
+from migrator.program.parsed import ParsedFile, name_nodes, names_in
+from migrator.walking import walk
+
+#: A statement, and those in its place; expressions, and those in theirs.
+Lines = dict[cst.BaseStatement, list[cst.BaseStatement]]
+Names = dict[cst.CSTNode, cst.BaseExpression]
+_Scope = Union[cst.Module, cst.FunctionDef]
+_DEPTH = 4
+
+
+def lines_apart(file: ParsedFile) -> Lines:
+    """`a(); b()`: each statement that shares its line with another gets its own, where one of them calls something."""
+    found: Lines = {}
+    scopes: list[_Scope] = [file.module, *functions_in(file.module)]
+    for scope in scopes:
+        for line in _lines_of(scope):
+            if len(line.body) < 2 or not calls_in(line):
+                continue
+            apart = [
+                cst.SimpleStatementLine([small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
+                for small in line.body
+            ]
+            apart[0] = apart[0].with_changes(leading_lines=line.leading_lines)
+            apart[-1] = apart[-1].with_changes(trailing_whitespace=line.trailing_whitespace)
+            found[line] = list(apart)
+    return found
+
+
+def modes_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
+    """`train_op = minimize(...) if mode == TRAIN else None`, in a model_fn: an `if` of two assignments."""
+    found: Lines = {}
+    for function in functions_in(file.module):
+        if "mode" not in {one.name.value for one in function.params.params} or not is_concerned(function):
+            continue
+        for line in _lines_of(function):
+            small = line.body[0] if len(line.body) == 1 else None
+            value = getattr(small, "value", None)
+            if not isinstance(small, (cst.Assign, cst.Return)) or not isinstance(value, cst.IfExp):
+                continue
+            said = file.code(value)
+            if (
+                "mode" not in names_in(value.test)
+                or "#" in said
+                or not (calls_in(value.body) or calls_in(value.orelse))
+            ):
+                continue
+            if isinstance(small, cst.Assign) and not all(isinstance(one.target, cst.Name) for one in small.targets):
+                continue
+            ways = [small.with_changes(value=_bare(one)) for one in (value.body, value.orelse)]
+            blocks = [cst.IndentedBlock([cst.SimpleStatementLine([way])]) for way in ways]
+            test = _bare(value.test)
+            found[line] = [cst.If(test, blocks[0], cst.Else(blocks[1]), leading_lines=line.leading_lines)]
+    return found
+
+
+def without_graphs(file: ParsedFile) -> Lines:
+    """`with tf.Graph().as_default():` around an Estimator, which makes graphs of its own: what stands inside."""
+    found: Lines = {}
+    finder = _Withs()
+    walk(file.module, finder)
+    for node in finder.found:
+        if not all(item.asname is None and _is_new_graph(file, item.item) for item in node.items):
+            continue
+        if not isinstance(node.body, cst.IndentedBlock) or not _drives(file, node.body):
+            continue
+        first, *rest = node.body.body
+        above = [*node.leading_lines, *getattr(first, "leading_lines", ())]
+        found[node] = [first.with_changes(leading_lines=above), *rest]
+    return found
+
+
+def without_globals(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Lines:
+    """`global estimator` in the only function that has to do with that name."""
+    found: Lines = {}
+    everywhere = [node.value for node in name_nodes(file.module)]
+    for function in functions_in(file.module):
+        inside = [node.value for node in name_nodes(function)]
+        for line in _lines_of(function):
+            small = line.body[0] if len(line.body) == 1 else None
+            if not isinstance(small, cst.Global):
+                continue
+            names = [item.name.value for item in small.names]
+            own = [name for name in names if everywhere.count(name) == inside.count(name) and not elsewhere(name)]
+            if own == names and all(_is_given_first(function, name, line) for name in names):
+                found[line] = []
+    return found
+
+
+def without_local_imports(file: ParsedFile) -> tuple[Lines, Names]:
+    """`import tensorflow as flow` in a function of a file that imports it anyway: the name that it has there."""
+    lines: Lines = {}
+    names: Names = {}
+    bound = read_bindings(file.module)
+    top = [one for one in bound if one.is_global and one.origin == "tensorflow" and _is_line_of(file.module, one.node)]
+    if len(top) != 1 or sum(one.name == top[0].name for one in bound) != 1:
+        return lines, names
+    for function in functions_in(file.module):
+        for line in _lines_of(function):
+            small = line.body[0] if len(line.body) == 1 else None
+            if not isinstance(small, cst.Import) or len(small.names) != 1:
+                continue
+            alias = small.names[0]
+            if dotted(alias.name) != "tensorflow" or alias.asname is None:
+                continue
+            name = dotted(alias.asname.name) or ""
+            if sum(one.name == name for one in bound) != 1:
+                continue
+            lines[line] = []
+            names.update({node: cst.Name(top[0].name) for node in name_nodes(function) if node.value == name})
+    return lines, names
+
+
+def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression without the parentheses around it, where it stands on one line."""
+    return node if "\n" in cst.Module([]).code_for_node(node) else node.with_changes(lpar=(), rpar=())
+
+
+def _lines_of(scope: _Scope) -> list[cst.SimpleStatementLine]:
+    """The lines of a scope itself, functions and classes inside left out."""
+    finder = _Lines(scope)
+    walk(scope, finder)
+    return finder.found
+
+
+class _Lines(cst.CSTVisitor):
+    def __init__(self, scope: _Scope) -> None:
+        super().__init__()
+        self.scope = scope
+        self.found: list[cst.SimpleStatementLine] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return node is self.scope
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        return False
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> bool:
+        self.found.append(node)
+        return False
+
+
+class _Withs(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.With] = []
+
+    def visit_With(self, node: cst.With) -> None:
+        self.found.append(node)
+
+
+def _is_line_of(module: cst.Module, node: cst.CSTNode) -> bool:
+    """Whether a small statement, or an alias in it, stands at the top level."""
+    lines = [line for line in module.body if isinstance(line, cst.SimpleStatementLine)]
+    return any(node is one for line in lines for one in nodes_in(line))
+
+
+def _is_given_first(function: cst.FunctionDef, name: str, line: cst.SimpleStatementLine) -> bool:
+    """Whether a plain assignment gives a name its value, in the function's own block, before all that reads it."""
+    for statement in function.body.body:
+        if statement is line or name not in names_in(statement):
+            continue
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        if not isinstance(small, cst.Assign) or name in names_in(small.value):
+            return False
+        return any(isinstance(one.target, cst.Name) and one.target.value == name for one in small.targets)
+    return False
+
+
+def _is_new_graph(file: ParsedFile, node: cst.BaseExpression) -> bool:
+    """Whether an expression is `tf.Graph().as_default()`."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or node.args:
+        return False
+    made = node.func.value
+    is_graph = isinstance(made, cst.Call) and not made.args and file.imports.tensorflow(made.func) == "tf.Graph"
+    return is_graph and node.func.attr.value == "as_default"
+
+
+def _drives(file: ParsedFile, block: cst.IndentedBlock) -> bool:
+    """Whether statements make or drive Estimators, and do nothing else that a graph around them could matter to."""
+    reader = _Driver(file)
+    reader.read(block, _DEPTH)
+    return reader.drives and not reader.other
+
+
+class _Driver(cst.CSTVisitor):
+    """What statements do with TensorFlow, with the functions of the file that they call."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.drives = self.other = False
+        self.depth = 0
+        self.seen: set[str] = set()
+
+    def read(self, node: cst.CSTNode, depth: int) -> None:
+        before, self.depth = self.depth, depth
+        walk(node, self)
+        self.depth = before
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False  # what an Estimator is given runs in its own graph; what is called is read then
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        return not self._read(node)
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self._read(node)
+
+    def visit_Call(self, node: cst.Call) -> None:
+        name = dotted(node.func) or ""
+        origin = self.file.imports.names.get(name.partition(".")[0])
+        if origin is not None and not self.file.imports.tensorflow(node.func):
+            head = origin.partition(".")[0]
+            self.other = self.other or (head not in STANDARD_MODULES and head != "numpy")
+            return
+        function = self.file.functions.get(name)
+        if function is None or name in self.seen:
+            return
+        self.seen.add(name)
+        self.other = self.other or self.depth == 0
+        if self.depth:
+            self.read(function.body, self.depth - 1)
+
+    def _read(self, node: cst.Attribute | cst.Name) -> bool:
+        name = self.file.imports.tensorflow(node)
+        if name is None:
+            return False
+        self.drives = self.drives or name.startswith("tf.estimator.")
+        allowed = ("tf.estimator", *ANYWHERE)
+        self.other = self.other or not any(name == one or name.startswith(f"{one}.") for one in allowed)
+        return True
+
+
+def forwarded(file: ParsedFile, call: cst.Call) -> cst.Call | None:
+    """What a call of a function comes down to that only hands on what it is given: `return f(*args, **kwargs)`.
+
+    `f` is its first parameter, or a name of the module; no other argument is given by the function itself.
+    """
+    function = file.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
+    if function is None or function.decorators or function.asynchronous is not None or not call.args:
+        return None
+    bound = [one for one in read_bindings(file.module) if one.name == function.name.value]
+    if [one.form for one in bound] != [Form.FUNCTION]:
+        return None
+    params = function.params
+    rest = [params.star_arg if isinstance(params.star_arg, cst.Param) else None, params.star_kwarg]
+    if params.posonly_params or params.kwonly_params or len(params.params) != 1 or params.params[0].default is not None:
+        return None
+    lines = list(function.body.body)
+    line = lines[-1] if lines else None
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    inner = small.value if isinstance(small, cst.Return) else None
+    if not isinstance(inner, cst.Call) or len(lines) > 2 or (len(lines) == 2 and not _is_text(lines[0])):
+        return None
+    handed = [(arg.star, dotted(arg.value)) for arg in inner.args]
+    wanted = [(star, one.name.value) for star, one in zip(("*", "**"), rest) if one is not None]
+    if dotted(inner.func) != params.params[0].name.value or handed != wanted or not handed:
+        return None
+    first, *others = call.args
+    if first.keyword is not None or first.star or dotted(first.value) is None:
+        return None
+    keywords = any(arg.keyword is not None or arg.star == "**" for arg in others)
+    places = any(arg.keyword is None and arg.star != "**" for arg in others)
+    if (keywords and rest[1] is None) or (places and rest[0] is None):
+        return None
+    if any(arg.keyword is not None and arg.keyword.value == params.params[0].name.value for arg in others):
+        return None
+    return call.with_changes(func=first.value, args=others)
+
+
+def _is_text(line: cst.CSTNode) -> bool:
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
+def called_lambda(call: cst.Call) -> cst.BaseExpression | None:
+    """`(lambda: value)()`: the value."""
+    made = call.func
+    if call.args or not isinstance(made, cst.Lambda) or made.params.params or made.params.kwonly_params:
+        return None
+    if made.params.posonly_params or isinstance(made.params.star_arg, cst.Param) or made.params.star_kwarg:
+        return None
+    if any(isinstance(node, (cst.NamedExpr, cst.Yield, cst.Await)) for node in nodes_in(made.body)):
+        return None
+    return made.body
