@@ -12,6 +12,10 @@ WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); [ $$cores -ge 2 ] && e
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 STAMP := $(VENV)/.installed
 step = @printf '\n== %s\n' '$(1)'
+# Runs a command as a part whose seconds `make test` shows at its end.
+TOOK := $(VENV)/.took
+timed = @started=$$(date +%s); $(2); code=$$?; echo "$(1): $$(($$(date +%s) - started)) s" >> $(TOOK); exit $$code
+show-times = @printf '\n== how long each part took\n'; cat $(TOOK); rm -f $(TOOK)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv environments lint format types test-fast test test-all demo docs site release clean
@@ -32,27 +36,30 @@ $(STAMP): setup.cfg setup.py pyproject.toml
 
 environments: venv ## make the TensorFlow environments of the two programs, once, in the user's cache
 	$(call step,TensorFlow environments)
-	@$(BIN)/python -m migrator.harness.environments
+	$(call timed,TensorFlow environments,$(BIN)/python -m migrator.harness.environments)
 
 lint: venv ## ruff
+	@rm -f $(TOOK)
 	$(call step,lint)
-	@$(BIN)/ruff check .
+	$(call timed,lint,$(BIN)/ruff check .)
 
 types: venv ## mypy --strict
 	$(call step,types)
-	@$(BIN)/mypy
+	$(call timed,types,$(BIN)/mypy)
 
 test-fast: lint types ## lint, types and all tests that need no TensorFlow
 	$(call step,fast tests)
-	@$(PYTEST) -q --durations=20 -m 'not tensorflow and not release'
+	$(call timed,fast tests,$(PYTEST) -q --durations=20 -m 'not tensorflow and not release')
 
 test: test-fast environments ## the fast tests, then trainings of every kind: what .ci/run calls, 12 minutes on two cores
 	$(call step,training matrix)
-	@$(PYTEST) -v --durations=60 -m 'tensorflow and not release'
+	$(call timed,training matrix,$(PYTEST) -v --durations=60 -m 'tensorflow and not release')
+	$(show-times)
 
 test-all: test-fast environments ## everything, which a release has to pass; notes the fixtures and tables that did
 	$(call step,whole training matrix)
-	@$(PYTEST) -v --durations=150 -m 'tensorflow or release'
+	$(call timed,whole training matrix,$(PYTEST) -v --durations=150 -m 'tensorflow or release')
+	$(show-times)
 	@$(BIN)/python -m tests.release
 
 demo: environments ## migrate the multi-worker guide's program and verify it on a local cluster

@@ -5,8 +5,10 @@ however slow the machine is.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 # What a test sees is made for it, by the tree that is tested; tests of the cache turn it on.
 os.environ["TF_MIGRATE_CACHE"] = "0"
+# Tests start the tool some hundred times: each start would compile its modules again, 1.2 s of a processor.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # TensorFlow 1.15.5, where `tf-migrate environments` has made it.
 with suppress(ImportError, EnvironmentNotReady):
@@ -37,6 +42,11 @@ hypothesis.settings.load_profile("repeatable")
 #: A verification of a fixture takes as long as a file and shares nothing: each goes where there is room, last.
 _ALONE = "::test_fixture_is_equivalent["
 
+#: What a file says all of whose tests run TensorFlow; the names of those that were not read, none of whose tests wait
+#: for a release unseen: the tests that run TensorFlow are collected, too.
+_ONLY_TENSORFLOW = re.compile(r"^pytestmark = pytest\.mark\.tensorflow$", re.MULTILINE)
+_PASSED_OVER = pytest.StashKey[set[str]]()
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -48,15 +58,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if found is not None and found.waits(item.name):
             item.add_marker(pytest.mark.release(found.reason))
     whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("lf", False)
-    if known and whole:
-        lost = [f"tests/release.py: there is no {file}::{name}" for file, name in sorted(known)]
+    passed_over = config.stash.get(_PASSED_OVER, set())
+    lost = [f"tests/release.py: there is no {file}::{name}" for file, name in sorted(known) if file not in passed_over]
+    if lost and whole:
         raise pytest.UsageError("\n".join(lost))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: no later look for garbage goes through it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Files without a test that runs TensorFlow are not read for those that do: this takes seconds in each process."""
-    if collection_path.suffix == ".py" and re.match(r"tensorflow\b(?! or)", _marks(config)):
+    """Files without a test that is asked for are not read: those that run no TensorFlow for the tests that do, those
+    that do nothing else for the others. This takes seconds in each process.
+    """
+    if collection_path.suffix != ".py":
+        return None
+    if re.match(r"not tensorflow\b(?! or)", _marks(config)):
+        if _ONLY_TENSORFLOW.search(collection_path.read_text(encoding="utf-8")):
+            config.stash.setdefault(_PASSED_OVER, set()).add(collection_path.stem)
+            return True
+    elif re.match(r"tensorflow\b(?! or)", _marks(config)):
         waits = any(one.file == collection_path.stem for one in release.WAITING)
         if not waits and "mark.tensorflow" not in collection_path.read_text(encoding="utf-8"):
             return True

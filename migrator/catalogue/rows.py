@@ -58,6 +58,7 @@ def symbols() -> list[str]:
     return sorted(name for name in known if name.startswith("tf.") and not name.startswith("tf.python."))
 
 
+@cache
 def row(symbol: str) -> Row:
     """The row of a symbol. Raises KeyError where there is no rule for it."""
     call = _calls()[symbol]
