@@ -100,12 +100,17 @@ WAITING: tuple[Waiting, ...] = (
     Waiting(
         "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
         ("classifier", "two_files", "wide_and_deep"), _VARIANT,
-        "test_fixtures::test_fixture_is_equivalent[variable_scopes]",
+        "test_bridges_are_verified::test_a_bridged_program_is_equivalent",
+    ),
+    Waiting(
+        "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
+        ("mirrored_replicas",), _VARIANT,
+        "test_bridges_are_verified::test_batches_of_replicas_are_replayed[mirrored]",
     ),
     Waiting(
         "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
         ("multi_worker_mirrored", "multi_worker_sharded"), _VARIANT,
-        "test_bridges_are_verified::test_batches_of_replicas_are_replayed[workers]",
+        "test_bridges_are_verified::test_batches_of_two_workers_are_replayed",
     ),
     Waiting(
         "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
@@ -117,7 +122,7 @@ WAITING: tuple[Waiting, ...] = (
     ),
     Waiting(
         "test_bridges_are_verified", "test_batches_of_replicas_are_replayed", ("evaluator",), _CLUSTER,
-        "test_bridges_are_verified::test_batches_of_replicas_are_replayed[workers]",
+        "test_bridges_are_verified::test_batches_of_two_workers_are_replayed",
     ),
     Waiting(
         "test_bridges_are_verified", "test_a_bridged_program_on_servers_is_equivalent", ("random",), _CLUSTER,
@@ -125,8 +130,8 @@ WAITING: tuple[Waiting, ...] = (
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
-        ("bert_classifier", "model_fn_builder"), _OF_A_FIXTURE,
-        "test_fixtures::test_fixture_is_equivalent[variable_scopes]", "fixtures/{case}/**/*",
+        ("bert_classifier", "model_fn_builder", "variable_scopes"), _OF_A_FIXTURE,
+        "test_bridges_are_verified::test_a_bridged_program_is_equivalent", "fixtures/{case}/**/*",
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
@@ -150,8 +155,8 @@ WAITING: tuple[Waiting, ...] = (
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
-        ("multi_worker_guide", "two_files", "wide_and_deep"), _OF_A_FIXTURE,
-        "test_fixtures::test_fixture_is_equivalent[classifier]", "fixtures/{case}/**/*",
+        ("classifier", "multi_worker_guide", "two_files", "wide_and_deep"), _OF_A_FIXTURE,
+        "test_session::test_a_good_migration_is_equivalent", "fixtures/{case}/**/*",
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",

@@ -6,94 +6,73 @@ What a program does by itself, as plain `python`, is not tested so: it has to im
 from __future__ import annotations
 
 import atexit
-import json
 import os
+import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from migrator.harness.environments import migrated_python
+from migrator.harness.cluster import ClusterShape, ForkServer, Launch
+from migrator.harness.environments import migrated_python, original_python
 
-_SERVER = Path(__file__).with_name("warm_server.py")
-_CLEAN = ("PYTHONPATH", "TF_CONFIG", "TF_USE_LEGACY_KERAS")
-_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-
-
-@dataclass(frozen=True)
-class _Interpreter:
-    """One that waits for scripts, and how it is asked."""
-
-    process: subprocess.Popen[str]
-    log: Path
-
-    def run(self, request: Mapping[str, object]) -> int:
-        """The exit code of a script; that of a script which a signal ended is negative."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        try:
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-        except BrokenPipeError:
-            answer = ""
-        assert answer, f"the interpreter ended: {self.log.read_text(errors='replace')[-3000:]}"
-        return int(answer)
+#: Both a program of TensorFlow 2 to the fork server, which changes nothing in the TensorFlow of such programs.
+_KIND = "migrated"
+_SECONDS = 600.0
+#: As `python -c` runs it.
+_CODE = """\
+import sys
+sys.argv[0], sys.path[0] = "-c", ""
+exec(compile({code!r}, "<string>", "exec"))
+"""
 
 
 @cache
-def _interpreter(python: str, modules: tuple[str, ...], environment: tuple[tuple[str, str], ...]) -> _Interpreter:
-    handle, log = tempfile.mkstemp(prefix="tf-migrate-warm-")
-    atexit.register(os.unlink, log)
-    given = {name: value for name, value in os.environ.items() if name not in _CLEAN}
-    with os.fdopen(handle, "w") as file:
-        process = subprocess.Popen(
-            [python, str(_SERVER), *modules],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=file,
-            text=True,
-            env={**given, **_QUIET, **dict(environment)},
-        )
-
-    def end() -> None:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait()
-
-    atexit.register(end)
-    return _Interpreter(process, Path(log))
+def _server(python: Path, keras: int) -> ForkServer:
+    modules = ["numpy", "tensorflow", "tensorflow.compat.v1"]
+    if python == migrated_python():
+        modules += ["tf_keras"] if keras == 2 else []
+    elif python == original_python():
+        # What is not loaded before the fork is loaded again in each: the API of Estimators takes a second.
+        modules += ["tensorflow_estimator.python.estimator.api._v1.estimator"]
+    given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    server = ForkServer(python, _KIND, tuple(modules), keras=keras, environment={**given, "TF_CPP_MIN_LOG_LEVEL": "3"})
+    atexit.register(server.__enter__().close)
+    return server
 
 
 def run(
-    python: Path | str,
-    *command: str,
-    cwd: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    stdin: str = "",
-    keras: int = 2,
+    python: Path | str, *command: str, cwd: Path | None = None, stdin: str = "", keras: int = 2
 ) -> subprocess.CompletedProcess[str]:
     """What `python command...` said and how it ended: a script or `-c code`, in a fork of an interpreter.
 
-    `keras` is what `tf.keras` is on TensorFlow 2.16 and later; `environment` is added to that of the tests, `cwd` is a
-    folder of its own where it is not given.
+    `keras` is what `tf.keras` is on TensorFlow 2.16 and later; `cwd` is a folder of its own where it is not given.
+    The exit code of a script that a signal ended is negative.
     """
-    migrated = Path(python) == migrated_python()
-    modules = ("numpy", "tensorflow.compat.v1", *(["tf_keras"] if migrated and keras == 2 else []))
-    legacy = {"TF_USE_LEGACY_KERAS": "1"} if migrated and keras == 2 else {}
-    given = {name: value for name, value in os.environ.items() if name not in _CLEAN}
-    interpreter = _interpreter(str(python), modules, tuple(legacy.items()))
     with tempfile.TemporaryDirectory(prefix="tf-migrate-warm-") as name:
-        files = {kind: Path(name, kind) for kind in ("stdin", "stdout", "stderr")}
-        files["stdin"].write_text(stdin, encoding="utf-8")
-        code = interpreter.run(
-            {
-                "command": list(command),
-                "cwd": str((cwd or Path(name)).absolute()),
-                "environment": {**given, **_QUIET, **legacy, **(environment or {})},
-                **{kind: str(path) for kind, path in files.items()},
-            }
+        folder = Path(name)
+        (folder / "stdin").write_text(stdin, encoding="utf-8")
+        (folder / "cwd").mkdir()
+        cwd = (cwd or folder / "cwd").absolute()
+        script, args = cwd / command[0], command[1:]
+        if command[0] == "-c":
+            script, args = folder / "code.py", command[2:]
+            script.write_text(_CODE.format(code=command[1]), encoding="utf-8")
+        launch = Launch(
+            _KIND,
+            script,
+            args,
+            ClusterShape.parse(""),
+            folder / "run",
+            ready_timeout=_SECONDS,
+            stall_timeout=_SECONDS,
+            total_timeout=_SECONDS,
+            cwd=cwd,
+            stdin=folder / "stdin",
         )
-        said = [files[kind].read_text(encoding="utf-8", errors="replace") for kind in ("stdout", "stderr")]
+        outcome = _server(Path(python), keras).run(launch)
+        assert outcome.failure is None or outcome.failure.kind in ("exit", "signal"), outcome.failure
+        [task] = outcome.tasks
+        said = [path.read_text(encoding="utf-8", errors="replace") for path in (task.stdout, task.stderr)]
+    code = -signal.Signals[task.signal] if task.signal else task.exit_code or 0
     return subprocess.CompletedProcess([str(python), *command], code, *said)

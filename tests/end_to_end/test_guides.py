@@ -19,7 +19,7 @@ from migrator.harness.cluster import ClusterShape, ForkServer, Launch
 from migrator.harness.environments import migrated_python, original_python
 from migrator.harness.protocol.results import Status
 from migrator.harness.runs import Session, plan_for
-from migrator.harness.session import make_case, verify
+from migrator.harness.session import collect_original, make_case, verify
 from tests.end_to_end.proving import told
 
 SEEDS = Path(__file__).resolve().parents[3] / "shared" / "seeds"
@@ -195,9 +195,10 @@ def test_servers_of_tensorflow_2_are_compared_on_their_cluster(
     assert run.returncode == 0 and ".experimental.ParameterServerStrategy" not in migrated.read_text(), run.stdout
     session = session_for(2)
     case = make_case(original, migrated, cluster="chief=1,worker=2,ps=1")
-    document = verify(case, session=session).document
+    evidence = collect_original(session, case, lambda _: None)
+    document = verify(case, session=session, evidence=evidence).document
     assert document["verdict"] == "EQUIVALENT", told(document)
     levels = {level["id"]: level for level in document["levels"]}
     assert levels["L5s"]["status"] == "EQUIVALENT" and "worker:1 10" in levels["L5s"]["summary"]
     migrated.write_text(migrated.read_text().replace("0.05", "0.06"))
-    assert verify(case, session=session).document["verdict"] == "DIFFERENT"
+    assert verify(case, session=session, evidence=evidence).document["verdict"] == "DIFFERENT"

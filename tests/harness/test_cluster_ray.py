@@ -183,7 +183,11 @@ def test_failures_are_those_of_the_local_runner(
         assert failures[0].task == failures[1].task == Task("worker", 1)
     if statement in (FAILING["an exception"], FAILING["a signal"]):
         assert failures[0].message == failures[1].message
-    ends = [[(one.task, one.exit_code, one.signal, one.ended_by_launcher) for one in found.tasks] for found in outcomes]
+    # A task that is asked to end may be too slow to do so on a busy machine: then it is killed.
+    ends = [
+        [(one.task, one.exit_code, one.ended_by_launcher or one.signal, one.ended_by_launcher) for one in found.tasks]
+        for found in outcomes
+    ]
     assert ends[0] == ends[1]
     assert not any(psutil.pid_exists(one.pid) for one in outcomes[0].tasks)
 
