@@ -15,7 +15,7 @@ import tensorflow as tf
 from parts import moved_one_ulp, write_arrays
 
 #: Examples of a request, and seeds by which weights are moved.
-EXAMPLES, SEEDS = 16, (1, 2)
+EXAMPLES, SEEDS = 256, (1, 2)
 _VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 
 
@@ -111,17 +111,20 @@ def example_protos(features):
 def request(inputs, features):
     """A value for each input of a signature: of the batch where it has one that fits, else made up."""
     random = np.random.RandomState(7)
+    rows = min([EXAMPLES, *map(len, features.values())])
     found = {}
     for name, (dtype, shape) in sorted(inputs.items()):
         known = features.get(name, next(iter(features.values())) if len(features) == len(inputs) == 1 else None)
-        if known is not None and (shape is None or shape.is_compatible_with(known[:EXAMPLES].shape)):
+        fixed = shape.as_list()[0] if shape is not None and shape.ndims else None
+        known = None if known is None else known[: fixed or rows]
+        if known is not None and (shape is None or shape.is_compatible_with(known.shape)):
             text = known.dtype.kind in "SOU"
             if text == (dtype == tf.string):
-                found[name] = known[:EXAMPLES].astype(object if text else dtype.as_numpy_dtype)
+                found[name] = known.astype(object if text else dtype.as_numpy_dtype)
                 continue
         if shape is None:
             raise ValueError("the shape of input %r is not known" % name)
-        sizes = [EXAMPLES if size is None else size for size in shape.as_list()]
+        sizes = [rows if size is None else size for size in shape.as_list()]
         if dtype == tf.string:
             if len(sizes) != 1 or not features:
                 raise ValueError("no text is known that %r could be asked" % name)
