@@ -58,8 +58,9 @@ def ask(session: Session, case: Case, original: Run, migrated: Run, names: NameM
     return _read(result) if outcome.failure is None and result.exists() else None
 
 
-#: Examples of the training in a request, which come once more with numbers half as great.
-_EXAMPLES = 128
+#: Examples of the training in a request, which come once more with numbers half as great: fewer, down to the second
+#: number, where they are more than so many bytes (images, which take their time).
+_EXAMPLES, _FEW, _BYTES = 128, 8, 1 << 20
 
 
 def _features(run: Run) -> dict[str, Array]:
@@ -82,7 +83,9 @@ def _features(run: Run) -> dict[str, Array]:
             continue
         for name, value in fits.items():
             found.setdefault(name, []).append(value)
-    return {name: _asked(np.concatenate(several)[:_EXAMPLES]) for name, several in found.items()}
+    each = sum(several[0][:1].nbytes for several in found.values())
+    count = min(_EXAMPLES, max(_FEW, _BYTES // max(each, 1)))
+    return {name: _asked(np.concatenate(several)[:count]) for name, several in found.items()}
 
 
 def _asked(value: Array) -> Array:

@@ -40,4 +40,6 @@ def test_no_more_than_are_asked_and_none_of_another_shape(monkeypatch: pytest.Mo
     batches = [{"features": np.zeros((3, 1 + (n == 1)), np.float32)} for n in range(60)]
     found = asked(monkeypatch, batches)
     assert found["features"].shape == (2 * 128, 1)
+    images = [{"features": np.zeros((3, 200, 200, 3), np.float32)} for _ in range(10)]
+    assert len(asked(monkeypatch, images)["features"]) == 2 * 8
     assert asked(monkeypatch, batches, kept=False) == {}

@@ -14,8 +14,8 @@ import numpy as np
 import tensorflow as tf
 from parts import moved_one_ulp, write_arrays
 
-#: Examples of a request, and seeds by which weights are moved.
-EXAMPLES, SEEDS = 256, (1, 2)
+#: Examples of a request at most, those of one that is made up, and seeds by which weights are moved.
+EXAMPLES, MADE_UP, SEEDS = 256, 16, (1, 2)
 _VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 
 
@@ -111,7 +111,7 @@ def example_protos(features):
 def request(inputs, features):
     """A value for each input of a signature: of the batch where it has one that fits, else made up."""
     random = np.random.RandomState(7)
-    rows = min([EXAMPLES, *map(len, features.values())])
+    rows = min([EXAMPLES if features else MADE_UP, *map(len, features.values())])
     found = {}
     for name, (dtype, shape) in sorted(inputs.items()):
         known = features.get(name, next(iter(features.values())) if len(features) == len(inputs) == 1 else None)
