@@ -199,6 +199,18 @@ def run_migrated(
             return replace(found, failed=main)
         main = terms.of(main)
         found = replace(found, main=main)
+    ordered = rows_by_flow(session, case, evidence, found)
+    if ordered is not terms:
+        terms = ordered
+        initial = weights_file(session, terms.initial(original.initial, names))
+        found = replace(found, terms=terms, initial=initial)
+        evaluation = evaluation_plan(session, evidence, names, terms)
+        main = train()
+        found = replace(found, main=main)
+        if main.recording is None:
+            return replace(found, failed=main)
+        main = terms.of(main)
+        found = replace(found, main=main)
     assert main.recording is not None
     random = evidence.random_order or l2_data.seeded_by_chance(original, main.recording)
     base = ladder.foundation(
@@ -318,6 +330,56 @@ def paired_by_flow(
         **{**plan, "initial": initial, "replay": str(replay)},
     ).recording
     return names if ours is None or theirs is None else pairing.by_flow(ours, theirs, names, of)
+
+
+#: Steps whose gradients tell which row of a weight is which.
+_ROW_STEPS = 8
+
+
+def rows_by_flow(session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence) -> Terms:
+    """The terms, with the order of rows in which the migrated program keeps weights of its own, where it concatenates
+    its inputs in another order or numbers words otherwise: two runs of a few steps tell.
+
+    They are made only where the first losses from the same weights are apart.
+    """
+    original, names, terms = evidence.main.recording, found.names, found.terms
+    assert original is not None and names is not None and found.main is not None
+    of = pairing.tables(original, names, terms.weights.regrouped) if names.complete else ()
+    migrated = found.main.recording
+    if not of or migrated is None or parameter_servers(case.shape):
+        return terms
+    shape, replay = one_trainer(case.shape), evidence.main.record_dir
+    theirs_of = migrated_shape(case, shape)
+    again: dict[str, Any] = {"only_training": True, "replay": terms.replay(session, replay)}
+    if evidence.random_order:
+        first = run_program(
+            session, case, "migrated", "migrated first step", theirs_of, initial=found.initial, steps=1, **again
+        )
+        compared = terms.of(first).recording
+    else:
+        compared = migrated if l2_data.same_first_batches(original, migrated) else None
+    if compared is None or pairing.first_losses_agree(original, compared):
+        return terms
+    values = pairing.with_like_rows(original.initial, of)
+    kept = [batch.step for batch in original.batches if batch.kept]
+    steps = min(_ROW_STEPS, max(kept, default=1))
+    plan: dict[str, Any] = {
+        "steps": steps,
+        "state_steps": list(range(1, steps + 1)),
+        "learning_rate_factor": 0.0,
+    }
+    given = {"initial": weights_file(session, values), "replay": str(replay), "only_training": True}
+    ours = run_program(session, case, "original", "original rows", shape, **plan, **given).recording
+    own = weights_file(session, terms.initial(values, names))
+    run = run_program(session, case, "migrated", "migrated rows", theirs_of, initial=own, **plan, **again)
+    theirs = terms.of(run).recording
+    orders = {} if ours is None or theirs is None else pairing.orders(ours, theirs, names, of)
+    if not orders:
+        return terms
+    by_name = {one.name: one for one in migrated.variables}
+    paired = names.to_migrated()
+    pairs = [(one, by_name[paired[one.name]]) for one in original.variables if one.name in orders]
+    return replace(terms, weights=terms.weights.with_rows(pairs, orders))
 
 
 def _with_notes(level: LevelResult, terms: Terms) -> LevelResult:

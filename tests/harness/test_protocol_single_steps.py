@@ -13,7 +13,7 @@ from numpy_programs import Program, initial_values, migrated_of, moved_by_one_ul
 from migrator.harness import points
 from migrator.harness.case import Case
 from migrator.harness.cluster import ClusterShape
-from migrator.harness.protocol import l4b_single_steps, name_map, pairing
+from migrator.harness.protocol import l4b_single_steps, name_map, pairing, weight_map
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Recording
 
@@ -179,6 +179,45 @@ class TestPairing:
     def test_gradients_that_agree_nowhere_change_nothing(self) -> None:
         ours, theirs, known = self.recordings(wrong=True)
         assert pairing.by_flow(ours, theirs, known, (("a", "b"),)) is known
+
+    def rows(self, *, wrong: bool = False) -> tuple[Recording, Recording, name_map.NameMap]:
+        """A kernel of five inputs, the last two of which the data never have, in two programs."""
+        ours = run(Program(steps=1))
+        kernel = replace(ours.variables[0], name="k", shape=(5, 2))
+        seen = [
+            np.float32([[1, 2], [3, 4], [0, 0], [0, 0], [0, 1]]),
+            np.float32([[0, 0], [3, 5], [0, 0], [0, 0], [7, 8]]),
+        ]
+        order = [4, 2, 0, 1, 3]
+        left = replace(ours, variables=(kernel,), gradients={n: {"k": one} for n, one in enumerate(seen, 1)})
+        right = {n: {"x": one[order] * (2 if wrong else 1)} for n, one in enumerate(seen, 1)}
+        theirs = replace(left, variables=(replace(kernel, name="x"),), gradients=right)
+        return left, theirs, name_map.NameMap((("k", "x"),), "creation order")
+
+    def test_rows_in_another_order_are_told_by_their_gradients(self) -> None:
+        ours, theirs, known = self.rows()
+        of = pairing.tables(ours, known, ())
+        assert of == ("k",) and pairing.tables(ours, known, ("k",)) == ()
+        found = pairing.orders(ours, theirs, known, of)
+        order = found["k"].tolist()
+        assert sorted(order) == [0, 1, 2, 3, 4] and (order[0], order[2], order[3]) == (4, 0, 1)
+        weights = weight_map.WeightMap().with_rows([(ours.variables[0], theirs.variables[0])], found)
+        values = {"k": np.arange(10, dtype=np.float32).reshape(5, 2)}
+        made = weights.initial(values, {"k": "x"})
+        np.testing.assert_array_equal(made["x"], values["k"][order])
+        back = weights.translate(replace(theirs, gradients={1: {"x": values["k"][order]}}))
+        np.testing.assert_array_equal(back.gradients[1]["x"], values["k"])
+        assert weights.told() == ("k: its rows in another order in x",)
+
+    def test_rows_that_agree_stay_and_other_gradients_are_no_order(self) -> None:
+        ours, theirs, known = self.rows(wrong=True)
+        assert pairing.orders(ours, theirs, known, ("k",)) == {}
+        same = replace(theirs, gradients={n: {"x": one["k"]} for n, one in ours.gradients.items()})
+        assert pairing.orders(ours, same, known, ("k",)) == {}
+
+    def test_like_rows_are_the_mean_of_all(self) -> None:
+        made = pairing.with_like_rows({"k": np.float32([[1, 2], [3, 6]]), "b": np.ones(2)}, ["k"])
+        assert made["k"].tolist() == [[2, 4], [2, 4]] and made["k"].dtype == np.float32 and made["b"].tolist() == [1, 1]
 
     def test_members_of_a_class_get_the_same_values(self) -> None:
         made = pairing.alike({"a": np.ones(2), "b": np.zeros(2), "c": np.zeros(1)}, [("a", "b")])

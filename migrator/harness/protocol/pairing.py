@@ -6,10 +6,11 @@ step computes which is which; but each gets a gradient of its own, by which it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from migrator.harness.protocol.name_map import NameMap
@@ -71,6 +72,65 @@ def by_flow(original: Recording, migrated: Recording, names: NameMap, of: Sequen
     if pairs == names.pairs:
         return names
     return replace(names, pairs=pairs, how=f"{names.how}, and by what flows through those of the same shape")
+
+
+# -- rows ----------------------------------------------------------------------------------------------------
+
+#: Rows of one weight that are compared each with each other.
+_MOST_ROWS = 2000
+
+
+def tables(original: Recording, names: NameMap, regrouped: Iterable[str]) -> tuple[str, ...]:
+    """The original's weights whose rows may stand in another order: kernels and embeddings, a row for each input."""
+    known = names.to_migrated().keys() - set(regrouped)
+    return tuple(
+        one.name
+        for one in original.variables
+        if one.name in known and one.trainable and len(one.shape) == 2 and 1 < one.shape[0] <= _MOST_ROWS
+    )
+
+
+def with_like_rows(values: Mapping[str, Array], of: Iterable[str]) -> dict[str, Array]:
+    """The values, with the mean of its rows in each row of some weights: then it does not matter for what a step
+    computes which input is which, and each row gets the gradient of its own input.
+    """
+    like = {name: np.broadcast_to(values[name].mean(axis=0), values[name].shape).copy() for name in of}
+    return {**values, **{name: value.astype(values[name].dtype) for name, value in like.items()}}
+
+
+def orders(
+    original: Recording, migrated: Recording, names: NameMap, of: Sequence[str]
+) -> dict[str, npt.NDArray[np.int64]]:
+    """By the original's name, for each row of the migrated program's weight which row of the original's it is, where
+    that is another order; by the gradients of the same steps of both programs from weights `with_like_rows`.
+
+    Empty where a weight has no such order: the programs differ in more.
+    """
+    paired, found = names.to_migrated(), {}
+    for name in of:
+        both = [_gradients(original, name), _gradients(migrated, paired[name])]
+        if both[0] is None or both[1] is None or both[0].shape != both[1].shape:
+            return {}
+        scale = max(float(np.max(np.abs(one), initial=0.0)) for one in both if one is not None)
+        if scale == 0.0 or np.max(np.abs(both[0] - both[1])) <= AGREE * scale:
+            continue
+        cost = np.stack([np.max(np.abs(both[1] - row), axis=1) for row in both[0]]) / scale
+        count = len(cost)
+        near = np.abs(np.subtract.outer(np.arange(count), np.arange(count))) / count
+        rows, columns = linear_sum_assignment(cost + 1e-3 * AGREE * near)  # what has no gradient stays where it is
+        if cost[rows, columns].max() > AGREE:
+            return {}
+        order = np.empty(count, np.int64)
+        order[columns] = rows
+        found[name] = order
+    return found
+
+
+def _gradients(recording: Recording, name: str) -> Array | None:
+    """The gradients of a weight in all steps, beside each other."""
+    steps = [gradients[name].astype(np.float64) for gradients in recording.gradients.values() if name in gradients]
+    steps = [one for one in steps if np.isfinite(one).all()]
+    return np.concatenate(steps, axis=1) if steps else None
 
 
 def _distance(a: Array | None, b: Array | None) -> float:

@@ -7,10 +7,11 @@ can be moved the same way, and back. Whether two weights that fit are the same i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from migrator.harness.protocol import name_map
 from migrator.harness.protocol.l1_variables import AVERAGE
@@ -230,6 +231,17 @@ class WeightMap:
     def slots_as_variables(self, values: Mapping[str, Array], kind: str) -> dict[str, Array]:
         """Slots of the original, by the names of its weights, as values of the migrated program's variables."""
         return {name: values[one] for name, (one, _, slot) in self.slots.items() if slot == kind and one in values}
+
+    def with_rows(
+        self, pairs: Iterable[tuple[Variable, Variable]], orders: Mapping[str, npt.NDArray[np.int64]]
+    ) -> WeightMap:
+        """The map, with the rows of some weights in another order in the migrated program (see pairing.orders)."""
+        made: list[Group] = []
+        for ours, theirs in pairs:
+            if ours.name in orders:
+                places = np.arange(math.prod(ours.shape)).reshape(ours.shape)[orders[ours.name]]
+                made.append(Group((ours,), (theirs,), (places,), "its rows in another order"))
+        return replace(self, groups=(*self.groups, *made))
 
     def told(self) -> tuple[str, ...]:
         """What is to be said about the groups."""
