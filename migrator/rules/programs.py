@@ -270,9 +270,11 @@ needs a `train_distribute` beside it that makes the same devices (measured: `ste
 devices and evaluating on one, are 320 examples; both replicas of a Keras model would take 640). A dataset that is split
 between replicas (`auto_shard_dataset`), and a model_fn whose batches do not each count as a step, are for one device. A
 program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`. On a
-cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device. A
-TPUStrategy of a RunConfig is not carried over: leave it and its resolver out and take `--strategy tpu`, which asks for
-the TPU itself.
+cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device. With a
+TF_CONFIG an Estimator did not take a plain `train` under a MultiWorkerMirroredStrategy either ("Only
+`STANDALONE_CLIENT` mode is supported", TensorFlow 2.15.1), and with parameter servers the program had to start its own
+`tf.train.Server`: give `train_and_evaluate` the two specs. A TPUStrategy of a RunConfig is not carried over: leave it
+and its resolver out and take `--strategy tpu`, which asks for the TPU itself.
 """,
     ),
     Rule(

@@ -16,7 +16,8 @@ RULES = (
         "the file cannot be parsed",
         Severity.ERROR,
         "The file is not Python 3. Python 2 code can be converted first: `2to3 -w FILE` (Python 3.12 and older) or"
-        " `python -m modernize -w FILE`. The file is left as it is.",
+        " `python -m modernize -w FILE`. Neither looks at `/`, which dropped the rest of whole numbers in Python 2:"
+        " write `//` there, `range(len(data) // batch_size)` say. The file is left as it is.",
     ),
     Rule(
         "TFM903",

@@ -72,7 +72,7 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
     _check_evaluations(program, asked)
     if program.uses and wanted.reads_cluster and wanted is not AUTO:
         use = program.uses[0]
-        message = f"only train_and_evaluate runs on a cluster so far, not a plain `{use.method}`"
+        message = f"only train_and_evaluate runs on a cluster, not a plain `{use.method}`"
         raise Blocked("TFM704", use.place.call, message)
     if any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
         if wanted.reads_cluster and wanted is not AUTO:
