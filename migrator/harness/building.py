@@ -135,6 +135,10 @@ def _tell(answer: Mapping[str, object], program: Path, by_name: Mapping[str, Pat
     """Adds what one script answered. Whether the program fails."""
     built, ended, absent = answer["built"], answer["ended"], answer["absent"]
     assert isinstance(built, list) and isinstance(absent, list)
+    for operation, what, place in answer.get("lacking") or ():  # type: ignore[attr-defined]
+        path, line = _placed(place, program, by_name)
+        message = f"`{operation}` needs {what}, which a TPU has not: do it in the input function"
+        result.add(Finding(str(path), line, 1, "TFM432", Severity.REVIEW, message), path)
     failures: list[tuple[str, str, Any]] = []
     wants: list[tuple[str, str, Any]] = []
     for mode, said, place in built:

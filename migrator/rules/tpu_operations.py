@@ -24,6 +24,8 @@ The step of a TPU is compiled as a whole, by XLA, and runs on the TPU alone. The
 no Python there. The step fails where it is compiled, which is on the TPU. Do it in the input function, which runs on
 the host: give the model numbers, such as the index of a word in a vocabulary. Where the program runs without a TPU
 nothing of it matters.
+
+Of a bridge it is `--try` that tells it, by the operations that the model_fn has made on a stand-in for a TPU.
 """,
     ),
     Rule(

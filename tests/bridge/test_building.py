@@ -98,6 +98,9 @@ FILES = {
         '    with open("sizes.txt", "rb") as file:\n        int(next(file))\n\n\ndef data():',
     ),
 }
+FILES["words.py"] = FILES["tpu.py"].replace(
+    "    loss = helper", "    tf.strings.length(tf.as_string(features['x']))\n    loss = helper"
+)
 FILES["session.py"] = """import tensorflow as tf
 
 x = tf.placeholder(tf.float32, [None, 2])
@@ -131,6 +134,7 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM155", "reads.py:26:13"),
         ("TFM155", "tpu.py:18:13"),
         ("TFM155", "wants.py:26:13"),
+        ("TFM155", "words.py:19:13"),
         ("TFM156", "late.py:7:16"),
         ("TFM169", "feeds.py:9:1"),  # a value that its placeholder does not take
         ("TFM169", "helper.py:9:1"),  # in training
@@ -142,6 +146,8 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM177", "wants.py:1:1"),
         ("TFM179", "calls.py:20:1"),  # the package is
         ("TFM199", "session.py:6:6"),
+        ("TFM432", "words.py:9:1"),  # to strings
+        ("TFM432", "words.py:9:1"),  # and of strings
     ]
     assert done.output.count("on stand-ins") == 4
     assert (tmp_path / "bad.py").read_text() == FILES["bad.py"]

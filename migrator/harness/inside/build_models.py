@@ -24,6 +24,10 @@ import stand_ins
 
 _BUILT: list = []  # what this process built: (mode, error or None, place)
 _ROOT = ""
+_LACKING: list = []  # operations of the cores of a TPU that no TPU has: (type, what it lacks, place)
+_PYTHON = re.compile("(Eager)?PyFunc")
+_TABLES = re.compile("(Lookup|Hash|MutableHash|AnonymousHash|InitializeTable)Table|InitializeTable")
+_LEFT_OUT = re.compile("Const|Assert|Identity|.*Summary|Print")  # strings that are not computed with
 _APPLIES = re.compile("(Resource)?(Sparse)?Apply")  # operations of optimizers
 _SESSION = ("session", None, None)
 _RUNS = 30  # of sessions that train nothing, until a program is taken for one that runs
@@ -107,11 +111,52 @@ def _stand_in_for_a_tpu():
     try:
         stand_in = importlib.import_module("tpu_stand_in")
         stand_in.install({"tpu_cores": 1}, types.SimpleNamespace(write_json=lambda *args: None), "migrated")
+        _note_what_cores_lack()
     finally:
         sys.path.remove(own)
         for name in {"tpu_stand_in", "parts", "replicas"} - before:
             sys.modules.pop(name, None)
         sys.modules.update(others)
+
+
+def _note_what_cores_lack():
+    """Notes what a model computes on the cores of the stand-in that a TPU has no operation for."""
+    import tensorflow as tf
+
+    kind = tf.distribute.TPUStrategy
+    make = kind.__new__
+
+    def make_noting(cls, *args, **kwargs):
+        strategy = make(cls, *args, **kwargs)
+        run = strategy.run
+
+        def run_noting(*args, **kwargs):
+            graph = tf.compat.v1.get_default_graph()
+            before = set(graph.get_operations())
+            result = run(*args, **kwargs)
+            for operation in graph.get_operations():
+                what = "" if operation in before else lacking(operation)
+                if what:
+                    place = _place(operation.traceback)
+                    if (operation.type, what, place) not in _LACKING:
+                        _LACKING.append((operation.type, what, place))
+            return result
+
+        strategy.run = run_noting
+        return strategy
+
+    kind.__new__ = make_noting
+
+
+def lacking(operation):
+    """What an operation needs that a TPU has not: strings, tables or Python; else nothing."""
+    if _PYTHON.match(operation.type):
+        return "Python"
+    if _TABLES.match(operation.type):
+        return "tables"
+    tensors = [*operation.inputs, *operation.outputs]
+    of_strings = any(one.dtype.base_dtype.name == "string" for one in tensors)
+    return "strings" if of_strings and not _LEFT_OUT.match(operation.type) else ""
 
 
 def watch_sessions(leave):
@@ -158,14 +203,19 @@ def _trains(graph, fetches):
 
 def _told(error):
     """What an error says, and the line of the project that it comes from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if os.path.abspath(frame.filename).startswith(_ROOT + os.sep)]
-    own = [frame for frame in own if not frame.filename.endswith("keras_estimator.py")] or own
+    place = _place(traceback.extract_tb(error.__traceback__))
     lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()] or [""]
     text = lines[-1 if lines[0] == "in user code:" else 0]
     text = re.sub(r" at 0x[0-9a-f]+", "", text)  # which differs in each run
     said = "%s: %s" % (type(error).__name__, text[:300])
-    return said, (os.path.relpath(own[-1].filename, _ROOT), own[-1].lineno) if own else None
+    return said, place
+
+
+def _place(frames):
+    """The last line of the project among some frames: the file below the root, and the number of the line."""
+    own = [frame for frame in frames if os.path.abspath(frame.filename).startswith(_ROOT + os.sep)]
+    own = [frame for frame in own if not frame.filename.endswith("keras_estimator.py")] or own
+    return (os.path.relpath(own[-1].filename, _ROOT), own[-1].lineno) if own else None
 
 
 class Needed(Exception):
@@ -230,7 +280,7 @@ def run(asked):
         ended = _told(error)
         if isinstance(error, ModuleNotFoundError):
             absent = (error.name or "").partition(".")[0]
-    return {"built": _BUILT, "ended": ended, "absent": absent}
+    return {"built": _BUILT, "ended": ended, "absent": absent, "lacking": _LACKING}
 
 
 def _in_child(asked, answer, seconds):
