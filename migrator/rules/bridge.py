@@ -142,8 +142,10 @@ shares a file with one that has an Estimator stays as it is: that file may not t
 
 Such a program runs on TensorFlow 2.21, and is no program of TensorFlow 2: no strategy of tf.distribute, no Keras
 model, nothing eager. Operations that draw random numbers have their seeds from their place in the graph, which may
-differ from that in TensorFlow 1 where layers make more or fewer operations: then the first weights are others.
-`tf-migrate verify` compares its training with the original's, from the same weights on the same batches.
+differ from that in TensorFlow 1 where layers make more or fewer operations: then the first weights are others. NumPy
+2.4 does not take an array of one element for a number any more (`float(loss)`, `"%f" % loss` where the loss has the
+shape (1, 1)): write `loss.item()`, or install an older one (`numpy<2.4`). `tf-migrate verify` compares its training
+with the original's, from the same weights on the same batches.
 """,
     ),
 )
