@@ -280,7 +280,8 @@ class Recording:
     first step to the last (None: not known). ``apart`` says of a replicate how far each gradient, weight and slot is
     from that of the run it repeats, by (family, name, slot, step), where they themselves are gone (None: they are
     not). ``lines`` are those of the user's files, by their paths, where they were watched, and ``printed``
-    the numbers with a point that its tasks printed, ascending.
+    the numbers with a point that its tasks printed, ascending. ``conditional``: gradients are applied in a branch of a
+    condition, those of several batches together.
     """
 
     program: str
@@ -327,6 +328,7 @@ class Recording:
     apart: Mapping[tuple[str, str, str, int], float] | None = None
     lines: Mapping[str, Lines] = field(default_factory=dict)
     printed: tuple[float, ...] = ()
+    conditional: bool = False
 
 
 # -- packed tensors --
@@ -856,6 +858,7 @@ def read(record_dir: Path) -> Recording:
         stand_in=_stand_in(tasks),
         other_trainings=_other_trainings(tasks),
         in_step=bool(program.get("in_step", False)),
+        conditional=bool(program.get("conditional", False)),
         loop=bool(program.get("loop", False)),
         rate_constants=tuple(int(one) for one in program.get("rate_constants", ())),
         slot_variables={

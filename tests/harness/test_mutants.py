@@ -22,7 +22,7 @@ from migrator.harness.mutants import BY_ID, MUTANTS, SENTINELS, Family, cases, s
 from migrator.harness.mutants.killing import CaseKills, KillTable, Unmutated, kill, same_numbers
 from migrator.harness.protocol.results import LevelResult, MutantOutcome, Status
 from migrator.harness.protocol.verdict import TITLES
-from migrator.harness.recording import Evaluation, Recording
+from migrator.harness.recording import Evaluation, Lines, Recording
 
 INSIDE = Path(__file__).parents[2] / "migrator" / "harness" / "inside"
 MUTATE = ast.parse((INSIDE / "mutate.py").read_text(), feature_version=(3, 7))
@@ -329,3 +329,11 @@ class TestCommand:
         result = CliRunner().invoke(selftest_command.command, ["--list"])
         assert result.exit_code == 0
         assert [line.split()[0] for line in result.output.splitlines()] == [mutant.id for mutant in MUTANTS]
+
+
+def test_what_ran_and_was_printed_is_no_number_of_a_recording() -> None:
+    """Two runs of one program print other times, and may be watched or not."""
+    one = run(Program(steps=2))
+    lines = {"/train.py": Lines(frozenset({1}), frozenset({1, 2}))}
+    assert same_numbers(one, replace(one, lines=lines, printed=(0.5,), apart={}))
+    assert not same_numbers(one, replace(one, steps=one.steps[:1]))

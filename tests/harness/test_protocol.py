@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy_programs import Program, initial_values, migrated_of, run
 
-from migrator.harness.protocol import l0b_configuration, ladder, measurements, name_map, tolerance, verdict
+from migrator.harness.protocol import l0b_configuration, l4_state, ladder, measurements, name_map, tolerance, verdict
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Recording
 
@@ -217,6 +217,22 @@ def test_values_that_one_side_never_recorded_are_inconclusive(field: str) -> Non
     levels = verify(ADAGRAD, migrated_of(ADAGRAD), migrated_recording=theirs)
     found = verdict.decide(levels)
     assert (found.status, found.reason) == (Status.INCONCLUSIVE, Reason.MISSING_VALUES)
+
+
+def test_gradients_that_are_summed_over_batches_may_be_missing() -> None:
+    theirs = replace(run(migrated_of(ADAGRAD)), gradients={})
+    ours, names = run(ADAGRAD), name_map.build(run(ADAGRAD).variables, theirs.variables)
+    limits = limits_of(ADAGRAD)
+    control = replace(run(migrated_of(ADAGRAD), learning_rate_factor=1.01), gradients={})
+
+    def judged(other: Recording) -> LevelResult:
+        conditional = replace(ours, conditional=True)
+        return l4_state.judge(conditional, other, control, names.to_original(), limits, "a higher rate")
+
+    level = judged(theirs)
+    assert level.status is Status.EQUIVALENT and "of single batches were not compared" in level.notes[-1]
+    wrong = replace(run(migrated_of(replace(ADAGRAD, learning_rate=0.0505))), gradients={})
+    assert judged(wrong).status is Status.DIFFERENT
 
 
 def test_a_nan_in_the_weights_of_both_sides_is_a_difference() -> None:

@@ -420,16 +420,6 @@ def test_weights_that_were_evaluated_are_kept_until_there_are_many(
     assert evaluated(3) is None
 
 
-def test_gradients_that_are_applied_in_a_branch_are_those_of_the_batch() -> None:
-    of_batch = together("record_keras").of_batch
-    graph, branch = object(), object()
-    first, second = SimpleNamespace(graph=graph), SimpleNamespace(values=SimpleNamespace(graph=graph))
-    within = SimpleNamespace(graph=branch)
-    assert of_batch([(first, "v"), (None, "w"), (second, "x"), (within, "y")], graph) == [(first, "v"), (second, "x")]
-    variable = object()
-    assert of_batch([(first, variable), (second, variable)], graph) == []
-
-
 def test_what_is_called_for_each_example_is_not_watched_to_its_end(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(

@@ -357,7 +357,7 @@ class KerasRecorder(object):
         found = []
         given = step.gradients or []
         if step.graph is not None and any(_elsewhere(gradient, step.graph) for gradient, _ in given):
-            given = of_batch(step.taken, step.graph)
+            return []
         for gradient, variable in given:
             part = by_variable.get(id(variable))
             if part is None:
@@ -1003,15 +1003,6 @@ class KerasRecorder(object):
         for path in original(checkpoint_dir, min_interval_secs=min_interval_secs, timeout=1, timeout_fn=over):
             yield path
             begun[0] = time.time()
-
-
-def of_batch(taken, graph):
-    """The gradients of a batch that is one of several whose gradients are applied together, in a branch of a condition:
-    (gradient, variable) as a tape gave them; none where a variable has several.
-    """
-    here = [(gradient, variable) for gradient, variable in taken if gradient is not None]
-    here = [pair for pair in here if not _elsewhere(pair[0], graph)]
-    return here if len({id(variable) for _, variable in here}) == len(here) else []
 
 
 def _elsewhere(gradient, graph):

@@ -133,6 +133,7 @@ def hook_class(recorder, hooks):
                 "sources": recorder.source_lines(self.model),
                 "replicas": recorder.replicas,
                 "in_step": recorder.in_step,
+                "conditional": capture.conditional,
                 "rate_constants": constants_of(rate),
                 "slot_variables": {
                     "%s|%s" % (part.name, slot): variable.op.name
