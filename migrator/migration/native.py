@@ -736,6 +736,9 @@ class NativeMigration(GroupState):
                 found[program.file.path] += [
                     replace(done, line=line, column=column, message=message) for line, column in places
                 ] or [done]
+                if (done.line, done.column) in program.file.built:
+                    path, (line, column) = program.file.built[done.line, done.column]
+                    found.setdefault(path, []).append(replace(done, path=str(path), line=line, column=column))
         return {path: list(dict.fromkeys(lines)) for path, lines in found.items() if lines}
 
 

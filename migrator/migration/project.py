@@ -19,6 +19,7 @@ from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
 from migrator.program.annotations import without_old_annotations
 from migrator.program.arg_scopes import with_arguments_written_out
+from migrator.program.builders import with_builders_in_place
 from migrator.program.canned import write_out
 from migrator.program.chosen_partitioners import with_chosen_partitioners
 from migrator.program.local_names import with_symbols_in_place
@@ -69,6 +70,7 @@ def _plain(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
 def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
     """The files in plain words; names that stand in a text which may mean a file's keep their bindings at its top."""
     words = {path: frozenset(_WORD.findall(text)) for path, text in texts.items()}
+    files = with_builders_in_place(list(files), words)
 
     def plain(file: ParsedFile) -> ParsedFile:
         @lru_cache(maxsize=1)

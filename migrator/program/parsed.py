@@ -80,7 +80,8 @@ class ParsedFile:
     place in the file. `left_out` are branches for TPUs, which the tree does not have any more, `clusters` those that
     programs make by hand, by the names of their Estimators, `towers` the Estimators whose programs built towers, and
     `tower_models` the model_fns that did. `further` are names of other files that statements read which were put here,
-    `choices` the places of the Estimators of which a condition chooses one, by that of the first.
+    `choices` the places of the Estimators of which a condition chooses one, by that of the first, `built` those of
+    constructions of other files that stand in the place of a call here, by that of the call.
     """
 
     path: Path
@@ -97,6 +98,7 @@ class ParsedFile:
     tower_models: frozenset[str] = field(default=frozenset(), compare=False)
     further: dict[str, Further] = field(default_factory=dict, compare=False)
     choices: Mapping[tuple[int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict, compare=False)
+    built: Mapping[tuple[int, int], tuple[Path, tuple[int, int]]] = field(default_factory=dict, compare=False)
 
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:

@@ -108,7 +108,7 @@ def without_local_imports(file: ParsedFile) -> tuple[Lines, Names]:
     lines: Lines = {}
     names: Names = {}
     bound = read_bindings(file.module)
-    top = [one for one in bound if one.is_global and one.origin == "tensorflow" and _is_line_of(file.module, one.node)]
+    top = [one for one in bound if one.is_global and one.origin == "tensorflow" and _is_at_the_top(file, one.node)]
     if len(top) != 1 or sum(one.name == top[0].name for one in bound) != 1:
         return lines, names
     for function in functions_in(file.module):
@@ -165,10 +165,10 @@ class _Withs(cst.CSTVisitor):
         self.found.append(node)
 
 
-def _is_line_of(module: cst.Module, node: cst.CSTNode) -> bool:
-    """Whether a small statement, or an alias in it, stands at the top level."""
-    lines = [line for line in module.body if isinstance(line, cst.SimpleStatementLine)]
-    return any(node is one for line in lines for one in nodes_in(line))
+def _is_at_the_top(file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether an import stands at the top level, or where that only chooses how TensorFlow is imported."""
+    lines = [line for line in file.module.body if isinstance(line, cst.SimpleStatementLine)]
+    return any(node is one for line in (*lines, *file.imports.collapsed) for one in nodes_in(line))
 
 
 def _is_given_first(function: cst.FunctionDef, name: str, line: cst.SimpleStatementLine) -> bool:

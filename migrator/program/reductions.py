@@ -67,14 +67,19 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
         edits = edits or _without_partial(file, old) or _of_calls(file, elsewhere) or _of_choices(file)
         if not edits:
             return file
-        writer = _Writer(file, edits)
-        module = file.module.visit(writer)
-        assert isinstance(module, cst.Module)
-        new = replace(file, module=module, choices={**file.choices, **edits.choices})
-        new.keep_positions(writer.made, file, writer.orders)
         made |= edits.made
-        file = new
+        file = applied(file, edits)
     return file
+
+
+def applied(file: ParsedFile, edits: Edits) -> ParsedFile:
+    """A file with edits made; new code has the place of what it stands for."""
+    writer = _Writer(file, edits)
+    module = file.module.visit(writer)
+    assert isinstance(module, cst.Module)
+    new = replace(file, module=module, choices={**file.choices, **edits.choices})
+    new.keep_positions(writer.made, file, writer.orders)
+    return new
 
 
 @dataclass
@@ -125,7 +130,7 @@ def _without_partial(file: ParsedFile, old: ParsedFile) -> Edits:
 
 def _of_calls(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
     """The lines of a function that the driver calls once, to make an Estimator or to train one, in its own."""
-    found = unfolded(file, elsewhere, _bound_arguments)
+    found = unfolded(file, elsewhere, bound_arguments)
     if found is None:
         return Edits()
     return Edits(
@@ -288,7 +293,7 @@ class _Edits:
                     key = element.key if isinstance(element, cst.DictElement) else None
                     name = key.evaluated_value if isinstance(key, cst.SimpleString) else None
                     more = {name: element.value} if isinstance(name, str) and is_identifier(name) else None
-                if more is None or not all(_is_harmless(found[one]) for one in found.keys() & more):
+                if more is None or not all(is_harmless(found[one]) for one in found.keys() & more):
                     return None
                 found = {**{name: value for name, value in found.items() if name not in more}, **more}
             return found
@@ -586,19 +591,21 @@ class _OfScope:
         self.edits.touched.add(target.value)
 
     def _merged(self, place: _Place, small: cst.Assign, use: cst.Name) -> bool:
-        """Puts a dict of what does not change into the dict that it is only there for: `{**options, "c": d}`."""
+        """Puts a dict into the one that it is only there for: `{**options, "c": d}`. What may change gets a name."""
         above = self.file.parents.get(use)
         call = self.file.parents.get(above) if isinstance(above, cst.Arg) and not above.star else None
         made = isinstance(call, cst.Call) and call.args[0] is above and self.of.keywords_of(call) is None
         made = made and isinstance(call, cst.Call) and _last(call.func) == "dict" and self.of.is_builtin("dict")
         given = self.of.keywords_of(small.value) or {}
-        if not (made or isinstance(above, cst.StarredDictElement)) or not all(map(self._is_steady, given.values())):
+        if not (made or isinstance(above, cst.StarredDictElement)) or above is None or self.of._is_edited(above):
             return False
-        if above is None or self.of._is_edited(above):
-            return False
-        self.of.replace(use, small.value)
-        self.edits.lines[place.line] = []
-        self.edits.touched.add(cast("cst.Name", small.targets[0].target).value)
+        target = cast("cst.Name", small.targets[0].target).value
+        names = {key: self._free(f"{target}_{key}") for key, value in given.items() if not self._is_steady(value)}
+        values = [cst.Name(names[key]) if key in names else value for key, value in given.items()]
+        elements = [cst.DictElement(cst.SimpleString(f'"{key}"'), value) for key, value in equal_zip(given, values)]
+        self.of.replace(use, cst.Dict(elements))
+        self._put(place, [_assign(cst.Name(name), given[key]) for key, name in names.items()])
+        self.edits.touched.add(target)
         return True
 
     def _may_move(self, place: _Place, call: cst.Call) -> bool:
@@ -662,7 +669,7 @@ class _OfScope:
     def _inlined(self, function: cst.FunctionDef) -> None:
         """`def build(): return Estimator(...)`, called once where its names mean the same: the expression there."""
         name = function.name.value
-        value = _returned(function)
+        value = returned(function)
         closed = isinstance(self.scope, cst.FunctionDef) and not _takes(function)
         if value is None or not (_makes_parts(value) or (closed and _has_call(value))):
             return
@@ -674,8 +681,8 @@ class _OfScope:
             return
         if self.of.has_comment(function.body) or self.of.has_comment(call):
             return
-        given = _bound_arguments(function, call)
-        if given is None or not all(_is_harmless(one) for one in given.values()):
+        given = bound_arguments(function, call)
+        if given is None or not all(is_harmless(one) for one in given.values()):
             return
         late = _names_read_late(value) & set(given)
         if not all(_is_literal(given[one]) for one in late):
@@ -683,19 +690,9 @@ class _OfScope:
         inner = {binding.name for binding in read_bindings(function.body)}
         if inner or not self._means_the_same(names_in(value) - set(given), call):
             return
-        self.of.replace(call, self._substituted(value, given))
+        self.of.replace(call, substituted(self.file, value, given))
         self.edits.lines[function] = []
         self.edits.touched.add(name)
-
-    def _substituted(self, value: cst.BaseExpression, given: Mapping[str, cst.BaseExpression]) -> cst.BaseExpression:
-        """An expression with what its parameters are given in their place."""
-        parents = self.file.parents
-        nodes: dict[cst.CSTNode, cst.BaseExpression] = {
-            node: _fitting(parents.get(node), node, given[node.value])
-            for node in name_nodes(value)
-            if node.value in given
-        }
-        return cast("cst.BaseExpression", value.visit(_Again(nodes)))
 
     def _means_the_same(self, names: Iterable[str], call: cst.Call) -> bool:
         """Whether names of this scope are not those of a function between it and a call."""
@@ -709,6 +706,18 @@ class _OfScope:
                 if {binding.name for binding in bound_in(node)} & set(names):
                     return False
         return node is self.scope
+
+
+def substituted(
+    file: ParsedFile, value: cst.BaseExpression, given: Mapping[str, cst.BaseExpression]
+) -> cst.BaseExpression:
+    """An expression of a file with what names in it are given in their place."""
+    nodes: dict[cst.CSTNode, cst.BaseExpression] = {
+        node: _fitting(file.parents.get(node), node, given[node.value])
+        for node in name_nodes(value)
+        if node.value in given
+    }
+    return cast("cst.BaseExpression", value.visit(_Again(nodes)))
 
 
 class _Writer(Tracked):
@@ -947,7 +956,7 @@ def _applied(partial: cst.Call, call: cst.Call) -> cst.Call | None:
         return None
     earlier = [arg.value for arg in given if arg.keyword is not None]
     later = [arg.value for arg in call.args if arg.keyword is None]
-    in_order = all(map(_is_harmless, (*earlier, *later))) or any(all(map(_is_literal, one)) for one in (earlier, later))
+    in_order = all(map(is_harmless, (*earlier, *later))) or any(all(map(_is_literal, one)) for one in (earlier, later))
     if not in_order:  # positional arguments are computed first
         return None
     return _with_args(call.with_changes(func=first.value), [*given, *call.args])
@@ -997,14 +1006,15 @@ def _is_dotted(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name)
 
 
-def _is_harmless(node: cst.BaseExpression) -> bool:
+def is_harmless(node: cst.BaseExpression) -> bool:
+    """Whether evaluating an expression does nothing: a constant, or a dotted name."""
     return _is_dotted(node) or _is_constant(node)
 
 
 def _is_identity(function: cst.FunctionDef) -> bool:
     """`def f(x): return x`."""
     params = function.params
-    value = _returned(function)
+    value = returned(function)
     return (
         not function.decorators
         and len(params.params) == 1
@@ -1022,7 +1032,7 @@ def _takes(function: cst.FunctionDef) -> bool:
     return bool(params.params or params.posonly_params or params.kwonly_params or star or params.star_kwarg)
 
 
-def _returned(function: cst.FunctionDef) -> cst.BaseExpression | None:
+def returned(function: cst.FunctionDef) -> cst.BaseExpression | None:
     """The expression that a function consists of."""
     body = list(function.body.body)
     if len(body) > 1 and is_docstring(body[0]):
@@ -1033,7 +1043,7 @@ def _returned(function: cst.FunctionDef) -> cst.BaseExpression | None:
     return small.value if isinstance(small, cst.Return) else None
 
 
-def _bound_arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
+def bound_arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
     """What each parameter of a function of plain parameters is given; None where that is not sure."""
     params = function.params
     if params.posonly_params or params.kwonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):

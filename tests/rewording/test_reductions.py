@@ -184,6 +184,18 @@ CHANGES = {
         model("more = {'a': 1, 'b': 2}", "loss = g(**{**more, 'b': 3})"),
         model("loss = g(a=1, b=3)"),
     ),
+    "a dict of what changes in a dict": (
+        model("net = f(1)", "more = {'a': net, 'b': 2}", "net = g(net)", "loss = g(**{**more, 'c': net})"),
+        model("net = f(1)", "more_a = net", "net = g(net)", "loss = g(a=more_a, b=2, c=net)"),
+    ),
+    "an import in a function below one under try": (
+        model("import tensorflow as flow", "loss = flow.reduce_mean(f(1))").replace(
+            "import tensorflow as tf", "try:\n    import tensorflow as tf\nexcept ImportError:\n    raise SystemExit(1)"
+        ),
+        model("loss = tf.reduce_mean(f(1))").replace(
+            "import tensorflow as tf", "try:\n    import tensorflow as tf\nexcept ImportError:\n    raise SystemExit(1)"
+        ),
+    ),
     "a tuple of arguments": (
         model("both = (features, labels)", "loss = g(*both)"),
         model("loss = g(features, labels)"),

@@ -1,0 +1,61 @@
+"""Functions of another file that only make an Estimator: the construction goes to where it is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import program, run_project
+
+BUILD = (
+    'def build(units, folder=None):\n    """Makes it."""\n'
+    '    return tf.estimator.Estimator(model_fn, folder, params={"units": units, "more": MORE})\n'
+)
+CALL = "net.build(UNITS)"
+
+
+def files(build: str = BUILD, call: str = CALL, head: str = "import model as net\n", **others: str) -> dict[str, str]:
+    """model.py with a model_fn and a function that makes an Estimator, and task.py, which trains it."""
+    _, _, tail = program().partition("def model_fn")
+    model_fn, _, _ = tail.partition("\n\n\nestimator")
+    model_fn = model_fn.replace("labels, mode)", "labels, mode, params)", 1)
+    data = "def input_fn():\n    return tf.data.Dataset.from_tensors(([[1.0, 2.0]], [[3.0]])).repeat()\n"
+    return {
+        "model.py": f"import tensorflow as tf\n\nMORE = 2\n\n\ndef model_fn{model_fn}\n\n\n{build}",
+        "task.py": f"import tensorflow as tf\n{head}\nUNITS = 3\n\n\n{data}\n\nestimator = {call}\n"
+        "estimator.train(input_fn, steps=3)\n",
+        **{f"{name}.py": text for name, text in others.items()},
+    }
+
+
+def test_construction_goes_to_its_call() -> None:
+    given = files()
+    results = run_project(given)
+    findings = [one for _, found in results.values() for one in found]
+    assert not [one for one in findings if one.severity is Severity.MANUAL], findings
+    assert "def build" not in results["model.py"][0] and "MORE = 2" in results["model.py"][0]
+    assert 'model = net.model_fn(make_inputs(input_fn()), {"units": UNITS, "more": net.MORE})' in results["task.py"][0]
+    made = [one for one in results["model.py"][1] if one.code == "TFM101"]
+    line = given["model.py"].splitlines()[made[0].line - 1]
+    assert "tf.estimator.Estimator" in line
+
+
+STAYS = {
+    "called twice": files(call="net.build(1)\nother = net.build(UNITS)"),
+    "named in a third file": files(third="import model\n\nprint(model.build)\n"),
+    "named as a text": files(call='net.build(UNITS)\nprint("build")'),
+    "given what acts": files(call="net.build(read())"),
+    "with a comment": files(build=BUILD.replace("    return", "    # as ever\n    return")),
+    "with a decorator": files(build=f"@noted\n{BUILD}"),
+    "imported by itself": files(call="build(UNITS)", head="from model import build\n"),
+    "a module that is bound twice": files(head="import model as net\nnet = net\n"),
+    "of a name that means something else there": files(
+        build=BUILD.replace('"more": MORE', '"more": max(1, 2)'), head="import model as net\nmax = min\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STAYS)
+def test_construction_that_stays(case: str) -> None:
+    results = run_project(STAYS[case])
+    assert {path: text for path, (text, _) in results.items()} == STAYS[case]
