@@ -86,9 +86,9 @@ def test_both_models_answer_the_same_request(session_for: Callable[[int], Sessio
             np.testing.assert_array_equal(weights[name], value)
     answer = served.answers["serving_default"]
     assert answer.same_weights is not None and answer.control is not None
-    assert answer.outputs["value"].shape == (8, 1)  # the first batch, which the signature takes as it is
+    assert answer.outputs["value"].shape == (48, 1)  # all examples, and the same with numbers half as great
     weights = served.weights[0]
-    hidden = np.maximum(_batch() / 255.0 @ weights["dense/kernel"] + weights["dense/bias"], 0.0)
+    hidden = np.maximum(_asked() / 255.0 @ weights["dense/kernel"] + weights["dense/bias"], 0.0)
     expected = 10.0 * (hidden @ weights["dense_1/kernel"] + weights["dense_1/bias"])
     np.testing.assert_allclose(answer.outputs["value"], expected, rtol=1e-5)
     np.testing.assert_allclose(answer.same_weights["value"], expected, rtol=1e-5)
@@ -97,5 +97,6 @@ def test_both_models_answer_the_same_request(session_for: Callable[[int], Sessio
         np.testing.assert_allclose(moved["value"], expected, rtol=1e-5)
 
 
-def _batch() -> np.ndarray:
-    return np.random.RandomState(0).uniform(-1, 1, (24, 8)).astype(np.float32)[:8]
+def _asked() -> np.ndarray:
+    examples = np.random.RandomState(0).uniform(-1, 1, (24, 8)).astype(np.float32)
+    return np.concatenate([examples, examples / 2])
