@@ -7,16 +7,18 @@ what `tf.compat.v1` has not (Estimators, tf.contrib) is named otherwise, after t
 from __future__ import annotations
 
 import ast
+import builtins
 import difflib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from migrator.bridge.answers import is_public
+from migrator.bridge.answers import is_public, public_names
 from migrator.bridge.homes import Home, Kind, home_of
 from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
 from migrator.bridge.sessions import FOR_ALL, FUNCTION, needing_default_graph, own_sessions
 from migrator.bridge.table import HOROVOD, LATER, LIBRARIES, NAMESPACES, OF_HOROVOD, OF_HUB, SUPPLIED, WORKERS
+from migrator.names import aliases
 from migrator.names.advice import advice
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, exists, fate
@@ -38,6 +40,7 @@ _GRAPHS_SWITCHES = ("tf.disable_v2_behavior", "tf.disable_eager_execution")
 _ELSEWHERE = (Kind.NONE, Kind.SUPPORT, Kind.SLIM)
 _HOROVOD = HOROVOD.partition(".")[0]
 _BY_HAND = "take it out by hand"
+_OF_MODULES = frozenset(("__file__", "__name__", "__doc__", "__path__", "__spec__", "__builtins__"))
 COMMENT = "  # before TensorFlow: it chooses Keras 2"
 # Imports that may stand before the support file's: they do not import TensorFlow.
 _HARMLESS = frozenset((*STANDARD_MODULES, "numpy", "pandas", "absl", "six", "scipy", "sklearn", "matplotlib"))
@@ -124,7 +127,10 @@ def bridge_file(
 
     `first` says that the file may be the first of its process to import TensorFlow.
     """
-    return _File(text, read_names(parse(text), given), support, first, handed or Handed()).run()
+    tree = parse(text)
+    starred = _starred(tree)
+    names = read_names(tree, {**starred, **(given or {})})
+    return _File(text, names, support, first, handed or Handed(), starred).run()
 
 
 def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]:
@@ -138,8 +144,11 @@ def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]
 
 
 class _File:
-    def __init__(self, text: str, names: Names, support: Support, first: bool, handed: Handed) -> None:
+    def __init__(
+        self, text: str, names: Names, support: Support, first: bool, handed: Handed, starred: Mapping[str, str]
+    ) -> None:
         self.text = text
+        self.starred = starred
         self.handed = handed
         self.raw = text.encode("utf-8")
         self.starts = [0]
@@ -163,7 +172,7 @@ class _File:
     def run(self) -> Bridged:
         for star in self.names.stars:
             if star.level == 0 and _is_tensorflow(canonical(star.module or "")):
-                self._block(star, "TFM156", f"`import *` from {star.module}: import the names that the file uses")
+                self._star(star)
         self._libraries()
         for reference in self.names.references:
             self._reference(reference)
@@ -178,6 +187,16 @@ class _File:
         self._add_imports()
         self.result.text = self._edited()
         return self.result
+
+    def _star(self, star: ast.ImportFrom) -> None:
+        """An `import *` goes where all that the file may have of it is known: each name is spelled where it stands."""
+        others = [one for one in self.names.stars if one.level or not _is_tensorflow(canonical(one.module or ""))]
+        left = sorted(self.names.unbound - set(dir(builtins)) - _OF_MODULES)
+        if not left and not others:
+            self._delete(star)
+            return
+        of_it = f" ({', '.join(f'`{name}`' for name in left)})" if left and not others else ""
+        self._block(star, "TFM156", f"`import *` from {star.module}: import by name what the file uses of it{of_it}")
 
     # -- what the file is ----------------------------------------------------------------------------------------
 
@@ -217,10 +236,16 @@ class _File:
             self._of_two(reference, name)
             return
         found = home_of(name)
+        if reference.binding is None and reference.spelled.partition(".")[0] in self.starred:
+            self._of_star(reference, found)
+            return
         parts = name.split(".")
         renamed = len(parts) != len(reference.origin.split(".")) or reference.origin.startswith("tensorflow.python.")
         stays = renamed and found.kind is not Kind.SUPPORT and _private_stays(reference.origin)
-        if found.kind is Kind.PRIVATE or stays:
+        is_moved = found.kind is Kind.PRIVATE and found.name != rooted(reference.origin)
+        if is_moved and rooted(reference.head_origin) == "tf":
+            self._gone(reference, rooted(reference.origin))
+        elif found.kind is Kind.PRIVATE or stays:
             self._stay(reference)
         elif found.kind is Kind.NONE:
             if self._is_tried(reference, name):
@@ -234,6 +259,17 @@ class _File:
             if found.name:
                 (self.result.used.add(found.name) if found.kind is Kind.SUPPORT else None)
             self._elsewhere(reference, found)
+
+    def _of_star(self, reference: Reference, found: Home) -> None:
+        """A name that an `import *` gives: spelled as what it is."""
+        if found.kind is Kind.COMPAT:
+            new = self._of_tensorflow(found.name)
+        else:
+            self._need(found.kind)
+            new = f"{self._module(found.kind)}.{found.name}"
+            if found.kind is Kind.SUPPORT:
+                self.result.used.add(found.name)
+        self._replace(reference, found, new)
 
     def _of_horovod(self, reference: Reference, name: str) -> None:
         """What the support file has not of Horovod, but for the module itself, which it has as a value."""
@@ -551,7 +587,7 @@ class _File:
         found = home_of(name)
         if self.for_two and not origin.startswith(_V1) and found.kind is not Kind.SUPPORT:
             return old
-        if found.kind is Kind.PRIVATE and found.name != name:
+        if found.kind is Kind.PRIVATE and found.name != rooted(origin):  # the module has another name now
             return self._of_compat(statement, f"tensorflow{found.name.removeprefix('tf')}", local)
         if found.kind is Kind.PRIVATE or (found.kind is Kind.COMPAT and _private_stays(origin)):
             return old
@@ -784,6 +820,21 @@ class _File:
 
     def _remark(self, node: ast.AST, code: str, message: str) -> None:
         self.result.remarks.append(self._problem(node, code, message))
+
+
+def _starred(tree: ast.Module) -> dict[str, str]:
+    """Names that each `import *` from a module of TensorFlow gives, and what they mean: those that have a home."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level and node.names[0].name == "*":
+            module = node.module or ""
+            behind = aliases.public_names().get(rooted(module), {})
+            every = {name: f"{module}.{name}" for name in (*behind, *public_names().get(canonical(module), ()))}
+            every.update({name: f"{module}.{name}" for name in aliases.beside(rooted(module))})
+            for name, origin in every.items():
+                if home_of(canonical(origin)).kind in (Kind.COMPAT, Kind.SUPPORT, Kind.SLIM):
+                    found[name] = origin
+    return {name: origin for name, origin in found.items() if not name.startswith("_")}
 
 
 def is_for_two(text: str, names: Names) -> bool:

@@ -92,6 +92,7 @@ class Names:
     references: tuple[Reference, ...]
     bindings: tuple[Binding, ...]
     stars: tuple[ast.ImportFrom, ...]
+    unbound: frozenset[str]  # names that are read and that nothing binds here: built in, or of an `import *`
 
     def imported(self) -> Iterator[Binding]:
         """The bindings by import statements."""
@@ -102,7 +103,8 @@ def read_names(tree: ast.Module, given: Mapping[str, str] | None = None) -> Name
     """Reads a file. `given` are names that it gets from other files, and what they mean there."""
     reader = _Reader(tree, given or {})
     reader.bind_all()
-    return Names(tree, reader.module, tuple(reader.references()), tuple(reader.bindings), tuple(reader.stars))
+    references, bindings, stars = tuple(reader.references()), tuple(reader.bindings), tuple(reader.stars)
+    return Names(tree, reader.module, references, bindings, stars, frozenset(reader.unbound))
 
 
 def chain_of(node: ast.expr) -> tuple[ast.expr, ...]:
@@ -122,6 +124,7 @@ class _Reader:
         self.bindings: list[Binding] = []
         self.stars: list[ast.ImportFrom] = []
         self.reads: list[tuple[ast.expr, Scope]] = []
+        self.unbound: set[str] = set()
         self._resolving: set[int] = set()
 
     def bind_all(self) -> None:
@@ -236,6 +239,8 @@ class _Reader:
             head = nodes[0]
             assert isinstance(head, ast.Name)
             found = self._meaning(head.id, scope)
+            if found is None and not scope.look_up(head.id):
+                self.unbound.add(head.id)
             if found is not None:
                 origin, binding = found
                 rest = [one.attr for one in nodes[1:] if isinstance(one, ast.Attribute)]

@@ -189,6 +189,13 @@ SUPPLIED.update(
                 "MovingAverageOptimizer",
             )
         },
+        **{
+            f"tf.contrib.mixed_precision.{name}": name
+            for name in (
+                *("LossScaleManager", "FixedLossScaleManager", "ExponentialUpdateLossScaleManager"),
+                "LossScaleOptimizer",
+            )
+        },
         **{f"tf.contrib.image.{name}": f"{name}_images" for name in ("translate", "rotate", "transform")},
         **{
             f"tf.contrib.image.{name}": name
@@ -356,6 +363,63 @@ MOVED: dict[str, str] = {
         )
     },
     "tf.python.ops.variable_scope.variable": "tf.Variable",
+    # functions and classes of contrib that are imported from tensorflow.python, where 2.21 still has them
+    **{
+        f"tf.contrib.deprecated.{name}": f"tf.python.ops.logging_ops.{name}"
+        for name in (
+            "audio_summary",
+            "histogram_summary",
+            "image_summary",
+            "merge_all_summaries",
+            "merge_summary",
+            "scalar_summary",
+        )
+    },
+    **{
+        f"tf.contrib.distribute.{name}": f"tf.python.distribute.step_fn.{name}"
+        for name in ("StandardInputStep", "StandardSingleLossStep", "Step")
+    },
+    **{
+        f"tf.contrib.distribute.{name}": f"tf.python.distribute.distribute_lib.{name}"
+        for name in ("UpdateContext", "require_replica_context")
+    },
+    "tf.contrib.framework.BoundedTensorSpec": "tf.python.framework.tensor_spec.BoundedTensorSpec",
+    "tf.contrib.framework.RecordInput": "tf.python.ops.data_flow_ops.RecordInput",
+    "tf.contrib.framework.convolutional_delta_orthogonal": "tf.python.ops.init_ops.ConvolutionDeltaOrthogonal",
+    "tf.contrib.framework.convolutional_orthogonal_1d": "tf.python.ops.init_ops.ConvolutionOrthogonal1D",
+    "tf.contrib.framework.convolutional_orthogonal_2d": "tf.python.ops.init_ops.ConvolutionOrthogonal2D",
+    "tf.contrib.framework.convolutional_orthogonal_3d": "tf.python.ops.init_ops.ConvolutionOrthogonal3D",
+    **{
+        f"tf.contrib.framework.{name}": f"tf.python.util.deprecation.{name}"
+        for name in ("deprecated", "deprecated_arg_values", "deprecated_args")
+    },
+    "tf.contrib.framework.load_embedding_initializer": "tf.python.training.checkpoint_ops._load_embedding_initializer",
+    **{
+        f"tf.contrib.framework.{name}": f"tf.python.framework.ops.{name}"
+        for name in ("prepend_name_scope", "strip_name_scope")
+    },
+    "tf.contrib.framework.smart_case": "tf.python.framework.smart_cond.smart_case",
+    **{
+        f"tf.contrib.lookup.{name}": f"tf.python.ops.lookup_ops.{name}"
+        for name in (
+            "HasherSpec",
+            "IdTableWithHashBuckets",
+            "InitializableLookupTableBase",
+            "LookupInterface",
+            "StrongHashSpec",
+            "TableInitializerBase",
+            "TextFileIdTableInitializer",
+            "TextFileStringTableInitializer",
+        )
+    },
+    "tf.contrib.nn.nth_element": "tf.python.ops.nn_ops.nth_element",
+    "tf.contrib.rnn.LayerRNNCell": "tf.python.ops.rnn_cell_impl.LayerRNNCell",
+    "tf.contrib.rnn.best_effort_input_batch_size": "tf.python.ops.rnn._best_effort_input_batch_size",
+    "tf.contrib.staging.StagingArea": "tf.python.ops.data_flow_ops.StagingArea",
+    **{
+        f"tf.contrib.util.{name}": f"tf.python.framework.meta_graph.{name}"
+        for name in ("ops_used_by_graph_def", "stripped_op_list_for_graph")
+    },
     f"{_BEHIND}.util.fn_args": "tf.python.util.function_utils.fn_args",
 }
 #: What tf_slim, a package of its own, has of tf.contrib.slim, tf.contrib.layers and tf.contrib.framework.

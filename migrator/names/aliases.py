@@ -52,9 +52,14 @@ def without_alias(name: str) -> str:
     return _public(name) or _public(_below(_BESIDE, name)) or name
 
 
+def beside(module: str) -> frozenset[str]:
+    """Names that a module of earlier versions had besides those that 1.15 has there."""
+    return frozenset(public_names().get(_BESIDE.get(module, ""), {}))
+
+
 def _below(moved: dict[str, str], name: str) -> str | None:
     """`name` in the module that its own became."""
-    old = next((module for module in moved if name.startswith(f"{module}.")), None)
+    old = next((module for module in moved if f"{name}.".startswith(f"{module}.")), None)
     return None if old is None else moved[old] + name[len(old) :]
 
 

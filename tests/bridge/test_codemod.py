@@ -36,6 +36,40 @@ def test_stays(text: str) -> None:
 
 
 CHANGES = {
+    "everything of modules": (
+        """import tensorflow as tf
+from tensorflow.python.feature_column.feature_column import *
+from tensorflow.contrib.layers import *
+
+def build(features, numeric_columns):
+    size = range(3)
+    columns = [numeric_column(one) for one in numeric_columns]
+    return xavier_initializer(), input_layer(features, columns)
+""",
+        """import keras_estimator  # before TensorFlow: it chooses Keras 2
+import tensorflow.compat.v1 as tf
+
+def build(features, numeric_columns):
+    size = range(3)
+    columns = [tf.feature_column.numeric_column(one) for one in numeric_columns]
+    return keras_estimator.xavier_initializer(), tf.feature_column.input_layer(features, columns)
+""",
+    ),
+    "everything of TensorFlow, which has a range of its own": (
+        "from tensorflow import *\n\nx = zeros([3], float32), range(3), len(y)\ny = []\n",
+        "import tensorflow.compat.v1 as tf\n\nx = tf.zeros([3], tf.float32), tf.range(3), len(y)\ny = []\n",
+    ),
+    "a module that has another name": (
+        """from tensorflow.python.training import training_util, distribute as lib
+
+training_util.get_global_step(lib.increment_var(x))
+""",
+        """from tensorflow.python.training import training_util
+from tensorflow.python.distribute import distribute_lib as lib
+
+training_util.get_global_step(lib.increment_var(x))
+""",
+    ),
     "the least difference": (
         "import tensorflow as tf\n\nx = tf.layers.dense(y, 3)\n",
         "import tensorflow.compat.v1 as tf\n\nx = tf.layers.dense(y, 3)\n",
@@ -283,7 +317,8 @@ input_data.nosuch("x")
         "adanet.Estimator()\nx = hub.create_module_spec(f)\ny = hub.load('y')\nz = hub.Module('z')\n",
         [(1, "TFM157"), (5, "TFM157")],
     ),
-    "everything of TensorFlow": ("from tensorflow import *\n\nx = zeros(3)\n", [(1, "TFM156")]),
+    "everything of TensorFlow, and what it has not": ("from tensorflow import *\n\nx = zeros(n)\n", [(1, "TFM156")]),
+    "everything of two modules": ("from tensorflow import *\nfrom numpy import *\n\nx = zeros(3)\n", [(1, "TFM156")]),
 }
 
 
