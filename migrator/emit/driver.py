@@ -126,6 +126,7 @@ def emit_driver(
     on_servers: int = 0,
     many_steps_on_clusters: bool = False,
     rates: str = "",
+    shares_penalties: bool = False,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -161,6 +162,7 @@ def emit_driver(
         on_servers,
         many_steps_on_clusters,
         rates,
+        shares_penalties,
     ).emit()
 
 
@@ -205,6 +207,7 @@ class _Emitter:
         on_servers: int,
         many_steps_on_clusters: bool,
         rates: str,
+        shares_penalties: bool,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -325,7 +328,11 @@ class _Emitter:
                 measures_itself=measures_itself,
                 may_end=self._may_end(),
                 rates=rates,
+                shares_penalties=shares_penalties,
             )
+            if shares_penalties and loss_of_batch:
+                message = "regularizers and a loss of whole batches: add what they say to the loss yourself"
+                raise Blocked("TFM707", program.place.call, message)
             self._helper("TrainingLoop", lambda name: make_loop(name, self.indent, shape))
             self.draws = shape.draws
             self.iterates = target.mesh or not (shape.counts or shape.on_servers)

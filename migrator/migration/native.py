@@ -474,7 +474,10 @@ class NativeMigration(GroupState):
             local = strategy.per_replica or strategy.mesh
             several = local or strategy.mirrored_workers
             if program.config.get("train_distribute") is not None and several and strategy is not AUTO:
-                check_replicas(reach(self.project, program.model_file, program.model_fn), local)
+                shares = self.loop.own and strategy.per_replica and is_none(program.config.get("eval_distribute"))
+                region = reach(self.project, program.model_file, program.model_fn)
+                if check_replicas(region, local, shares):
+                    self.sharing_penalties.add(program.model_fn)
 
     def _share_strategies(self) -> None:
         """Finds the lines that make a strategy for several Estimators of a file."""
@@ -620,6 +623,7 @@ class NativeMigration(GroupState):
             self._on_servers(program) if self._executes_apart(program) or strategy is not AUTO else 0,
             self._many_on_clusters(program),
             self._rates(program),
+            program.model_fn in self.sharing_penalties,
         )
         if driver.in_scope and emitted.outside is not None and not calls_in(program.model.callee):
             message = (

@@ -145,6 +145,7 @@ class GroupState:
         self.outside: dict[Path, ParsedFile] = {}
         self.names = {path: FileNames(set(file.names)) for path, file in group.files.items()}
         self.regularized: dict[cst.FunctionDef, bool] = {}
+        self.sharing_penalties: set[cst.FunctionDef] = set()  # whose regularizers weigh a share under their strategy
         self.updating: dict[cst.FunctionDef, bool] = {}  # whether a step runs UPDATE_OPS
         self.read: dict[cst.FunctionDef, Inlined] = {}
         self.makers: list[tuple[ParsedFile, cst.FunctionDef]] = []  # of hooks that model_fns leave out

@@ -24,7 +24,9 @@ by the number of replicas with the rest of the loss: on two devices they weigh h
 on TensorFlow 1.15.5 and 2.15.1, with two replicas and a weight of 0.1: two steps move a kernel by 2.0e-4, not 4.0e-4;
 on 2.15.1 those of get_variable count in full). Keras counts them in full. Choose what you mean: add the terms to the
 loss yourself, `0.1 * tf.nn.l2_loss(v)` for the variables in `tf.trainable_variables()`, which counts in full in both,
-or migrate for `--strategy one-device`.
+or migrate for `--strategy one-device`. With `--loop custom` the regularizers of layers come out as they weigh there:
+the gradients have the share of one replica, the loss all of it, as does an evaluation, which is one device's without
+`eval_distribute`.
 """,
     ),
     Rule(
@@ -192,20 +194,28 @@ batch whole.
 )
 
 
-def check_replicas(region: Mapping[cst.CSTNode, ParsedFile], local: bool) -> None:
-    """Refuses what several replicas in step compute in another way in Keras; `local`: they are in one process.
+def check_replicas(region: Mapping[cst.CSTNode, ParsedFile], local: bool, shares: bool = False) -> bool:
+    """Refuses what replicas in step compute in another way in Keras; whether regularizers are among what they compute.
 
-    `region` are the functions of a program's model, with their files. Raises Blocked (TFM707, TFM708).
+    `region` are the functions of a program's model, with their files. `local` are replicas of one process; `shares`
+    says that a loop divides what the regularizers of layers add. Raises Blocked (TFM707, TFM708).
     """
     text = "".join(file.code(node) for node, file in region.items())
     collected = any(name in text for name in _COLLECTED)
+    found = False
     for node, file in region.items():
         for call in calls_in(node):
-            if file.imports.resolve(call.func) == "tf.gradients":
+            called = file.imports.resolve(call.func) or ""
+            if called == "tf.gradients":
                 message = "`tf.gradients` of a loss is not divided by the number of replicas: take compute_gradients"
                 raise Blocked("TFM708", call, message)
             for arg in call.args:
                 name = arg.keyword.value if arg.keyword is not None else ""
                 if local and collected and name.endswith("regularizer") and not is_none(arg.value):
-                    message = "an Estimator divides what regularizers add by the number of replicas, Keras does not"
-                    raise Blocked("TFM707", arg.value, message)
+                    found = True
+                    if not shares or not called.startswith("tf.layers."):
+                        message = "an Estimator divides what regularizers add by the number of replicas, Keras does not"
+                        if called.startswith("tf.layers."):
+                            message += ": `--loop custom` does it, without `eval_distribute`"
+                        raise Blocked("TFM707", arg.value, message)
+    return found

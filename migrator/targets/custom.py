@@ -108,10 +108,24 @@ _LOSS = '''
     def loss(self, labels, predictions{divided}):
         """Returns {whose}, regularization included."""{labels}
         losses = self.model.loss(labels, predictions){mean}
-        if self.model.losses:
-            loss += tf.nn.scale_regularization_loss(tf.add_n(self.model.losses))
+        if self.model.losses:{penalty}
         return loss
 '''
+_PENALTY = """
+            loss += tf.nn.scale_regularization_loss(tf.add_n(self.model.losses))"""
+# Under an Estimator's strategy the loss of every replica has all terms, but they are of the variables of the first,
+# whose gradients alone have them.
+_SHARE_OF_PENALTY = """
+            penalty = tf.add_n(self.model.losses)
+            # As under an Estimator's strategy: all of it in the loss, the share of one replica in the gradients.
+            share = penalty / self.strategy.num_replicas_in_sync
+            loss += tf.nn.scale_regularization_loss(share + tf.stop_gradient(penalty - share))"""
+_EITHER_PENALTY = """
+            penalty = tf.add_n(self.model.losses)
+            if not divided:  # as under an Estimator's strategy: all of it in the loss, a share in the gradients
+                share = penalty / self.strategy.num_replicas_in_sync
+                penalty = share + tf.stop_gradient(penalty - share)
+            loss += tf.nn.scale_regularization_loss(penalty)"""
 _DIVIDED_MEAN = """
         tf.debugging.assert_rank_at_least(losses, 1, "the loss has to be that of each example")
         # Counted, because the last batch may be smaller than the others.
@@ -244,6 +258,9 @@ def training_loop(name: str, indent: str, shape: LoopShape) -> str:
         whose, mean = "a replica's share of the mean over the replicas", _OWN_MEAN
     elif not shape.divides:
         whose, mean = "the mean over the examples", _MEAN
+    penalty = _PENALTY
+    if shape.shares_penalties:
+        penalty = _EITHER_PENALTY if either else _SHARE_OF_PENALTY
     return filled(
         "".join(parts),
         _RESTORE_ON_WORKERS if shape.on_workers else RESTORE,
@@ -253,6 +270,7 @@ def training_loop(name: str, indent: str, shape: LoopShape) -> str:
         shape,
         whose=whose,
         mean=mean,
+        penalty=penalty,
         divided=", divided=False" if either else "",
         of=", divided=True" if either else "",
     )

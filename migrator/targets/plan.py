@@ -104,6 +104,7 @@ class LoopShape:
     - `measures_itself`: the model updates its metrics itself
     - `may_end`: the data of train_and_evaluate may end before its last period
     - `rates`: whose learning rates a checkpoint leaves as they are, see setup.rates_kept ("": nobody's)
+    - `shares_penalties`: where replicas draw, gradients have of what regularizers add the share of one replica
     """
 
     of_class: bool
@@ -122,6 +123,7 @@ class LoopShape:
     measures_itself: bool = False
     may_end: bool = False
     rates: str = ""
+    shares_penalties: bool = False
 
 
 @dataclass(frozen=True)

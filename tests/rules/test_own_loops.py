@@ -431,3 +431,48 @@ def test_a_loop_on_keras3_is_not_taken_for_one_on_keras2() -> None:
     once, _ = run(program(driver="estimator.train(input_fn, steps=3)"), loop="custom", keras="3")
     twice, findings = run(once)
     assert "self.model.optimizer.apply(" in once and twice == once and findings == []
+
+
+def _regularized(replicated: str, driver: str, layer: str = "tf.layers.dense(features, 1, kernel_regularizer=") -> str:
+    """A program whose loss has the terms of a regularizer, under a strategy of its RunConfig."""
+    text = program(
+        network=f"net = net + {layer}tf.keras.regularizers.l2(0.1))",
+        loss="loss = tf.losses.mean_squared_error(labels, logits) + tf.losses.get_regularization_loss()",
+        driver=driver,
+    )
+    given = f"config=tf.estimator.RunConfig(train_distribute={replicated})"
+    return text.replace(', params={"rate": 0.1})', f", {given}, params=dict(rate=0.1))")
+
+
+MIRRORED = 'tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])'
+TRAINS = "estimator.train(input_fn, steps=3)"
+EVALUATES = f"{TRAINS}\nestimator.evaluate(input_fn)"
+
+
+def test_penalties_weigh_a_share_among_the_replicas_of_an_estimator() -> None:
+    new, findings = run(_regularized(MIRRORED, TRAINS), loop="custom")
+    assert manual(findings) == []
+    assert "            loss += tf.nn.scale_regularization_loss(share + tf.stop_gradient(penalty - share))\n" in new
+    new, findings = run(_regularized(MIRRORED, EVALUATES), loop="custom")
+    assert manual(findings) == []
+    assert "            if not divided:  # as under an Estimator's strategy" in new  # an evaluation is one device's
+
+
+@pytest.mark.parametrize(
+    ("text", "loop"),
+    [
+        (_regularized(MIRRORED, TRAINS), "fit"),
+        (_regularized(f"{MIRRORED}, eval_distribute={MIRRORED}", EVALUATES), "custom"),
+        (_regularized(MIRRORED, TRAINS, 'tf.get_variable("w", [], regularizer='), "custom"),
+    ],
+)
+def test_penalties_that_weigh_otherwise_are_refused(text: str, loop: str) -> None:
+    new, findings = run(text, loop=loop)
+    assert new == text and "TFM707" in manual(findings), findings
+
+
+def test_penalties_count_in_full_where_the_estimator_had_no_replicas() -> None:
+    text = _regularized(MIRRORED, TRAINS).replace(f"config=tf.estimator.RunConfig(train_distribute={MIRRORED}), ", "")
+    new, findings = run(text, "mirrored", loop="custom")
+    assert manual(findings) == []
+    assert "loss += tf.nn.scale_regularization_loss(tf.add_n(self.model.losses))\n" in new
