@@ -534,6 +534,12 @@ SUPPLIED.update(
 WORKERS = "AllWorkers"
 #: The names of Horovod's module that are carried over.
 OF_HOROVOD = frozenset(name.removeprefix(f"{HOROVOD}.") for name in SUPPLIED if name.startswith(f"{HOROVOD}."))
+SUPPLIED.update(
+    {
+        f"tf.contrib.distributions.{name}": name
+        for name in ("MultivariateNormalDiag", "MultivariateNormalDiagWithSoftplusScale")
+    }
+)
 #: Packages that need TensorFlow 1, and what to do about each.
 LIBRARIES = {
     "tensor2tensor": "it is not maintained any more; copy what the program uses of it into the project",
