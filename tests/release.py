@@ -155,8 +155,8 @@ WAITING: tuple[Waiting, ...] = (
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
-        ("classifier", "multi_worker_guide", "two_files", "wide_and_deep"), _OF_A_FIXTURE,
-        "test_session::test_a_good_migration_is_equivalent", "fixtures/{case}/**/*",
+        ("multi_worker_guide", "two_files", "wide_and_deep"), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[classifier]", "fixtures/{case}/**/*",
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
