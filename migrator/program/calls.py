@@ -50,6 +50,33 @@ def attribute_asked(call: cst.Call) -> cst.Attribute | None:
     return cst.Attribute(of, cst.Name(said))
 
 
+def in_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression that goes over lines, fit to stand by itself."""
+    if getattr(value, "lpar", ()) or "\n" not in cst.Module([]).code_for_node(value):
+        return value
+    if isinstance(value, (cst.Call, cst.Dict, cst.List, cst.Set, cst.Subscript)):
+        return value
+    return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def keyword_argument(name: str, value: cst.BaseExpression) -> cst.Arg:
+    """`name=value`."""
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return cst.Arg(value, keyword=cst.Name(name), equal=equal)
+
+
+def with_arguments(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
+    """A call with other arguments, set one behind the other; the positional ones first."""
+    ordered = [arg for arg in args if arg.keyword is None and arg.star != "**"]
+    ordered += [arg for arg in args if arg.keyword is not None or arg.star == "**"]
+    between = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    written = [
+        arg.with_changes(comma=between if index + 1 < len(ordered) else cst.MaybeSentinel.DEFAULT)
+        for index, arg in enumerate(ordered)
+    ]
+    return call.with_changes(args=written, whitespace_before_args=cst.SimpleWhitespace(""))
+
+
 def is_none(node: cst.BaseExpression | None) -> bool:
     """Whether an argument is missing or None."""
     return node is None or (isinstance(node, cst.Name) and node.value == "None")

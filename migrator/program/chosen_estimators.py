@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.names.free import free
-from migrator.program.calls import bind, calls_in
+from migrator.program.calls import bind, calls_in, in_parentheses, keyword_argument, with_arguments
 from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.plain_lines import as_statements
 from migrator.program.training import Place, estimator_parameters, is_estimator
 from migrator.walking import walk
 
@@ -65,18 +66,7 @@ def _of_value(file: ParsedFile, line: cst.SimpleStatementLine, value: cst.IfExp)
     """`model = Estimator(a) if wide else Estimator(b)`, read as the statement that it is short for."""
     if "#" in file.code(value):
         return None
-    small = cst.ensure_type(line.body[0], cst.Assign)
-
-    def of(node: cst.BaseExpression) -> cst.IndentedBlock:
-        if isinstance(node, cst.IfExp):
-            return cst.IndentedBlock([chain(node, ())])
-        return cst.IndentedBlock([cst.SimpleStatementLine([small.with_changes(value=node)])])
-
-    def chain(node: cst.IfExp, above: Sequence[cst.EmptyLine]) -> cst.If:
-        test = node.test.with_changes(lpar=(), rpar=()) if node.test.lpar else node.test
-        return cst.If(test, of(node.body), cst.Else(of(node.orelse)), leading_lines=above)
-
-    return _of_chain(file, line, chain(value, line.leading_lines))
+    return _of_chain(file, line, as_statements(line, cst.ensure_type(line.body[0], cst.Assign), value))
 
 
 def _of_chain(file: ParsedFile, statement: cst.BaseStatement, chain: cst.If) -> Chosen | None:
@@ -101,10 +91,7 @@ def _of_chain(file: ParsedFile, statement: cst.BaseStatement, chain: cst.If) -> 
     new = chain.visit(_Branches({one.block: _assignments(one, names) for one in branches}))
     first = branches[0]
     given = {**first.arguments, **{parameter: cst.Name(name) for parameter, name in names.items()}}
-    call = first.call.with_changes(
-        args=[_keyword(key, value, last=index + 1 == len(given)) for index, (key, value) in enumerate(given.items())],
-        whitespace_before_args=cst.SimpleWhitespace(""),
-    )
+    call = with_arguments(first.call, [keyword_argument(key, value) for key, value in given.items()])
     line = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(first.target))], call)])
     calls = tuple(one.call for one in branches)
     return Chosen(statement, (cst.ensure_type(new, cst.If), line), frozenset(names.values()), call, calls)
@@ -172,25 +159,10 @@ def _assignments(branch: _Branch, names: Mapping[str, str]) -> list[cst.BaseStat
     for parameter in order:
         value = branch.arguments.get(parameter, cst.Name("None"))
         target = cst.AssignTarget(cst.Name(names[parameter]))
-        made.append(cst.SimpleStatementLine([cst.Assign([target], _alone(value))]))
+        made.append(cst.SimpleStatementLine([cst.Assign([target], in_parentheses(value))]))
     made[0] = made[0].with_changes(leading_lines=last.leading_lines)
     made[-1] = made[-1].with_changes(trailing_whitespace=last.trailing_whitespace)
     return [*lines, *made]
-
-
-def _alone(value: cst.BaseExpression) -> cst.BaseExpression:
-    """An expression that stood in a call, where it may go over lines."""
-    if value.lpar or "\n" not in cst.Module([]).code_for_node(value):
-        return value
-    if isinstance(value, (cst.Call, cst.Dict, cst.List, cst.Set, cst.Subscript)):
-        return value
-    return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-
-def _keyword(name: str, value: cst.BaseExpression, last: bool) -> cst.Arg:
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    comma = cst.MaybeSentinel.DEFAULT if last else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    return cst.Arg(value, keyword=cst.Name(name), equal=equal, comma=comma)
 
 
 class _Choices(cst.CSTVisitor):

@@ -6,7 +6,7 @@ certain to do the same in the same order; whatever else there is stays as it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Union
 
 import libcst as cst
@@ -63,11 +63,22 @@ def modes_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool
                 continue
             if isinstance(small, cst.Assign) and not all(isinstance(one.target, cst.Name) for one in small.targets):
                 continue
-            ways = [small.with_changes(value=_bare(one)) for one in (value.body, value.orelse)]
-            blocks = [cst.IndentedBlock([cst.SimpleStatementLine([way])]) for way in ways]
-            test = _bare(value.test)
-            found[line] = [cst.If(test, blocks[0], cst.Else(blocks[1]), leading_lines=line.leading_lines)]
+            found[line] = [as_statements(line, small, value)]
     return found
+
+
+def as_statements(line: cst.SimpleStatementLine, small: cst.Assign | cst.Return, value: cst.IfExp) -> cst.If:
+    """The `if` that a line is short for which gives, or returns, a conditional expression."""
+
+    def block(node: cst.BaseExpression) -> cst.IndentedBlock:
+        if isinstance(node, cst.IfExp):
+            return cst.IndentedBlock([chain(node, ())])
+        return cst.IndentedBlock([cst.SimpleStatementLine([small.with_changes(value=node)])])
+
+    def chain(node: cst.IfExp, above: Sequence[cst.EmptyLine]) -> cst.If:
+        return cst.If(_bare(node.test), block(node.body), cst.Else(block(node.orelse)), leading_lines=above)
+
+    return chain(value, line.leading_lines)
 
 
 def without_graphs(file: ParsedFile) -> Lines:

@@ -22,7 +22,17 @@ from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindin
 from migrator.names.free import free
 from migrator.pairing import equal_zip
 from migrator.program.called_once import unfolded
-from migrator.program.calls import attribute_asked, calls_in, functions_in, is_docstring, is_identifier, nodes_in
+from migrator.program.calls import (
+    attribute_asked,
+    calls_in,
+    functions_in,
+    in_parentheses,
+    is_docstring,
+    is_identifier,
+    keyword_argument,
+    nodes_in,
+    with_arguments,
+)
 from migrator.program.chosen_estimators import chosen
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
 from migrator.program.plain_lines import (
@@ -271,12 +281,12 @@ class _Edits:
             return None
         if len(args) == len(call.args) and all(a is b for a, b in equal_zip(args, call.args)):
             return None
-        return _with_args(call, args)
+        return with_arguments(call, args)
 
     def _written_out(self, arg: cst.Arg) -> list[cst.Arg] | None:
         if arg.star == "**":
             given = self.keywords_of(arg.value)
-            return [_keyword(name, value) for name, value in given.items()] if given else None
+            return [keyword_argument(name, value) for name, value in given.items()] if given else None
         if arg.star == "*" and isinstance(arg.value, (cst.List, cst.Tuple)) and arg.value.elements:
             values = [one.value for one in arg.value.elements if isinstance(one, cst.Element)]
             return [cst.Arg(value) for value in values] if len(values) == len(arg.value.elements) else None
@@ -585,9 +595,9 @@ class _OfScope:
             self.edits.lines[place.line] = []
         args: list[cst.Arg] = []
         for one in call.args:
-            new = [_keyword(n, value) if isinstance(n, str) else cst.Arg(value) for n, value in given.items()]
+            new = [keyword_argument(n, value) if isinstance(n, str) else cst.Arg(value) for n, value in given.items()]
             args += new if one is arg else [one]
-        self.of.replace(call, _with_args(call, args))
+        self.of.replace(call, with_arguments(call, args))
         self.edits.touched.add(target.value)
 
     def _merged(self, place: _Place, small: cst.Assign, use: cst.Name) -> bool:
@@ -902,7 +912,7 @@ def _follows(first: _Place, second: _Place) -> bool:
 
 
 def _assign(target: cst.Name, value: cst.BaseExpression) -> cst.Assign:
-    return cst.Assign([cst.AssignTarget(target)], _in_parentheses(value))
+    return cst.Assign([cst.AssignTarget(target)], in_parentheses(value))
 
 
 def _fitting(parent: cst.CSTNode | None, node: cst.CSTNode, new: cst.BaseExpression) -> cst.BaseExpression:
@@ -916,34 +926,8 @@ def _fitting(parent: cst.CSTNode | None, node: cst.CSTNode, new: cst.BaseExpress
     alone = isinstance(parent, (cst.Assign, cst.AnnAssign, cst.Expr, cst.Return))
     part = isinstance(parent, (cst.Arg, cst.Element, cst.DictElement, cst.Index, cst.Param))
     if getattr(parent, "value", None) is node and (alone or (part and not isinstance(new, cst.Tuple))):
-        return _in_parentheses(new)
+        return in_parentheses(new)
     return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-
-def _in_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
-    """An expression that goes over lines, fit to stand by itself."""
-    if getattr(value, "lpar", ()) or "\n" not in cst.Module([]).code_for_node(value):
-        return value
-    if isinstance(value, (cst.Call, cst.Dict, cst.List, cst.Set, cst.Subscript)):
-        return value
-    return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-
-def _keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    return cst.Arg(value, keyword=cst.Name(name), equal=equal)
-
-
-def _with_args(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
-    """A call with other arguments, set one behind the other; the positional ones first."""
-    ordered = [arg for arg in args if arg.keyword is None and arg.star != "**"]
-    ordered += [arg for arg in args if arg.keyword is not None or arg.star == "**"]
-    between = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    written = [
-        arg.with_changes(comma=between if index + 1 < len(ordered) else cst.MaybeSentinel.DEFAULT)
-        for index, arg in enumerate(ordered)
-    ]
-    return call.with_changes(args=written, whitespace_before_args=cst.SimpleWhitespace(""))
 
 
 def _applied(partial: cst.Call, call: cst.Call) -> cst.Call | None:
@@ -959,7 +943,7 @@ def _applied(partial: cst.Call, call: cst.Call) -> cst.Call | None:
     in_order = all(map(is_harmless, (*earlier, *later))) or any(all(map(_is_literal, one)) for one in (earlier, later))
     if not in_order:  # positional arguments are computed first
         return None
-    return _with_args(call.with_changes(func=first.value), [*given, *call.args])
+    return with_arguments(call.with_changes(func=first.value), [*given, *call.args])
 
 
 def _elements(node: cst.BaseExpression) -> dict[str | int, cst.BaseExpression]:
