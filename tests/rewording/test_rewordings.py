@@ -28,7 +28,7 @@ SAME_TEXT = (
     *("results_named", "estimators_in_a_list", "estimators_in_a_dict", "estimators_by_builder", "specs_in_a_function"),
     *("partial_estimators", "layers_by_getattr", "starred_assignments", "values_by_lambda"),
     *("keywords_of_merged_dicts", "keywords_of_an_updated_dict", "arguments_of_a_tuple", "specs_by_walrus"),
-    *("estimators_unpacked", "train_op_by_condition", "semicolons", "backslashes", "comments"),
+    *("train_op_by_condition", "semicolons", "backslashes", "comments"),
     *("import_in_the_model_fn", "import_under_try"),
 )
 PLAIN: dict[str, Said] = {}
