@@ -267,6 +267,7 @@ class Recording:
     ``sources`` are lines of the user's files: "variable:<name>", "optimizer", "loss", "input", "train".
     ``mutation`` counts the places that a mutant changed; None without a mutant. ``replicas_of_batch``: a recorded
     batch is that of so many replicas together. ``stand_in`` says what was put in the place of a TPU, None without.
+    ``own_workers`` are the workers that the program started in its own process, the first of which took all steps.
     ``other_trainings`` counts those of other models of the script, which are not recorded; ``training`` of
     these models trained before. ``in_step``: parameter
     servers make the trainers take their steps together (SyncReplicasOptimizer). ``loop``: the steps are those of a loop
@@ -310,6 +311,7 @@ class Recording:
     mutation: int | None = None
     replicas_of_batch: int = 1
     stand_in: StandIn | None = None
+    own_workers: int = 0
     other_trainings: int = 0
     in_step: bool = False
     loop: bool = False
@@ -856,6 +858,7 @@ def read(record_dir: Path) -> Recording:
         mutation=_mutation(tasks),
         replicas_of_batch=int(program.get("replicas_of_batch", 1)),
         stand_in=_stand_in(tasks),
+        own_workers=int(program.get("own_workers", 0)),
         other_trainings=_other_trainings(tasks),
         in_step=bool(program.get("in_step", False)),
         conditional=bool(program.get("conditional", False)),

@@ -141,6 +141,7 @@ class Pair:
 
 
 PAIRS = (
+    Pair(Guide("S1/tf2_ps.py")),
     Pair(Guide("S1/tf2_mwms.py")),
     Pair(Guide("S1/tf2_mwms.py"), cluster="worker=2"),
     Pair(Guide("S1/v1_env.py"), cluster="chief=1,worker=2,ps=2,evaluator=1"),

@@ -120,7 +120,10 @@ class KerasRecorder(object):
         self.compiled = {}  # id of model -> the user's line that compiled it
         self.sources = {}
         self.shuffles = None  # those of the training data, where it is a dataset
+        self.alone = plan["task"]["type"] == "local"
         self.dispatcher = Dispatcher(folder.trainers) if wanted(plan, folder) else None
+        if self.alone:  # workers that the program starts itself: the first of them takes all steps, in their order
+            self.dispatcher = Dispatcher(["worker:0"])
         self.batch_losses = BatchLosses(tf)
         self.points = points.Points(plan)
         self.nudging = nudged.Nudging(plan)
@@ -516,6 +519,7 @@ class KerasRecorder(object):
             "training": len(self.others),
             "loop": not hasattr(model, "fit"),
             "shuffles": self.shuffles,
+            "own_workers": int(strategy.extended._num_workers) if self.coordinated and self.alone else 0,
             # Until a train step was traced.
             "update_ops": 0,
             "dropout_rates": [
@@ -876,6 +880,21 @@ class KerasRecorder(object):
         model.train_function = counted
         return counted
 
+    def make_test_function(self, original, model, *args, **kwargs):
+        """Lets the first of the workers that the program started itself take all steps of an evaluation, too."""
+        function = original(model, *args, **kwargs)
+        coordinator = getattr(model, "_cluster_coordinator", None)
+        if coordinator is None or not self.alone or getattr(function, "in_turns", False):
+            return function
+
+        def in_turns(*inputs):
+            with self.turn(coordinator):
+                return function(*inputs)
+
+        in_turns.in_turns = True
+        model.test_function = in_turns
+        return in_turns
+
     def turn(self, coordinator):
         """Where workers take their steps in a fixed order: the turn of the next one."""
         if coordinator is None or self.dispatcher is None:
@@ -904,7 +923,8 @@ class KerasRecorder(object):
 
     def keep_evaluated(self, model, step):
         """What was evaluated, for another program to evaluate the same."""
-        if model is self.model and self.steps_done and not self.coordinated and self.folder.leads():
+        here = not self.coordinated or self.alone
+        if model is self.model and self.steps_done and here and self.folder.leads():
             path = self.folder.evaluated(step)
             if path is not None:
                 parts.write_arrays(path, self.current())
@@ -1053,6 +1073,7 @@ def install(plan, folder):
     )
     patch_train_on_batch(model, recorder)
     parts.wrap(model, "make_train_function", recorder.make_train_function)
+    parts.wrap(model, "make_test_function", recorder.make_test_function)
     if plan.get("evaluate", True):
         evaluation = inspect.signature(model.evaluate)
         parts.wrap(

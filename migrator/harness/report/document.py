@@ -371,6 +371,11 @@ def _not_shown(
             f"distribution: numbers are compared on one trainer ({case['compared_cluster']} against "
             f"{case['compared_migrated_cluster']}); with several, updates arrive in a random order"
         )
+    if original is not None and original.own_workers > 1:
+        lines.append(
+            f"distribution: of the {original.own_workers} workers in the program's own process the first took all "
+            "steps; with several, updates arrive in a random order"
+        )
     if original is not None:
         lines += _limits_of_data(original)
     if case.get("data_sample") is not None:
