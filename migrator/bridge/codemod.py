@@ -910,6 +910,9 @@ def _private_stays(origin: str) -> bool:
     """Whether a name is spelled as one of tensorflow.python, and TensorFlow 2.21 still has it there."""
     if not origin.startswith("tensorflow.python."):
         return False
+    module, _, name = rooted(origin).rpartition(".")
+    if name in aliases.beside(module):  # of an earlier version: 1.15 has it elsewhere, and so has 2.21
+        return False
     return home_of("tf" + origin.removeprefix("tensorflow")).kind is Kind.PRIVATE
 
 

@@ -132,6 +132,8 @@ def is_in_compat(name: str) -> bool:
     """Whether `tf.X` of TensorFlow 1 is `tf.compat.v1.X` in TensorFlow 2.21 with Keras 2, or an attribute of one."""
     if name.startswith("tf.compat.v2."):
         return exists(name)
+    if name.startswith("tf.contrib."):
+        return False
     return name == "tf" or exists(f"tf.compat.v1{name.removeprefix('tf').removesuffix('()')}")
 
 

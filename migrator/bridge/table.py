@@ -220,6 +220,14 @@ SUPPLIED.update(
                 *("stack_bidirectional_rnn", "NASCell"),
             )
         },
+        **{
+            f"{module}.{name}": new
+            for module in (
+                *("tf.contrib.rnn.python.ops.core_rnn_cell", "tf.contrib.rnn.python.ops.core_rnn_cell_impl"),
+                *("tf.python.ops.rnn_cell_impl", "tf.python.ops.rnn_cell"),
+            )
+            for name, new in (("_linear", "linear_of_parts"), ("_Linear", "LinearOfParts"))
+        },
         "tf.contrib.cudnn_rnn.CudnnCompatibleLSTMCell": "CudnnCompatibleLSTMCell",
         **{f"tf.contrib.seq2seq.{name}": name for name in _SEQ2SEQ},
         "tf.contrib.layers.embed_sequence": "embed_sequence",

@@ -14,6 +14,9 @@ pytestmark = pytest.mark.tensorflow
 
 SETUP = """\
     import tensorflow
+    from tensorflow.contrib.rnn.python.ops import core_rnn_cell
+    tensorflow.contrib.rnn.linear_of_parts = core_rnn_cell._linear
+    tensorflow.contrib.rnn.LinearOfParts = core_rnn_cell._Linear
 """
 MODULES = ("contrib_cells",)
 NOTED = Path(__file__).with_name("noted") / "contrib_cells.json"
@@ -63,6 +66,16 @@ run("attends", dynamic(lambda: rnn.AttentionCellWrapper(cells.BasicLSTMCell(3), 
 run("attends otherwise", dynamic(lambda: rnn.AttentionCellWrapper(cells.GRUCell(2), 3, 4, 5, 6)))
 run("block", dynamic(lambda: rnn.GRUBlockCell(3)))
 run("block 2", dynamic(lambda: rnn.GRUBlockCellV2(cell_size=2, name="mine")))
+run("linear", lambda x: rnn.linear_of_parts([x[:, 0], x[:, 1]], 4, True, tf.constant_initializer(0.5)))
+
+
+def maps(x):
+    with tf.variable_scope("mine", initializer=tf.ones_initializer(), partitioner=tf.fixed_size_partitioner(2)):
+        made = rnn.LinearOfParts(x[:, 0], 3, True)
+    return [made(x[:, 1]), rnn.linear_of_parts(x[:, 2], 2, False)]
+
+
+run("linear maps", maps)
 run("searched", dynamic(lambda: rnn.NASCell(3)))
 run("searched, with a bias, projected", dynamic(lambda: rnn.NASCell(4, num_proj=2, use_bias=True)))
 run("update", dynamic(lambda: rnn.UGRNNCell(3, forget_bias=0.3)))

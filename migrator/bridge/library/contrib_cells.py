@@ -14,6 +14,41 @@ def _cell_linear(parts, size, initializer=None):
     return tf.matmul(inputs, kernel) + tf1.get_variable("bias", [size], inputs.dtype, tf1.zeros_initializer())
 
 
+class LinearOfParts:
+    """A linear map of one or several inputs side by side, [batch, size] each; `kernel` and `bias` of the scope.
+
+    Args:
+        args: the inputs, or one.
+        output_size: size of what comes out.
+        build_bias: whether something is added.
+        bias_initializer: None: zeros.
+        kernel_initializer: None: that of the scope.
+    """
+
+    def __init__(self, args, output_size, build_bias, bias_initializer=None, kernel_initializer=None):
+        parts = tf.nest.flatten(args)
+        sizes = [part.shape[1] for part in parts]
+        self._kernel = tf1.get_variable(
+            "kernel", [sum(sizes), output_size], dtype=parts[0].dtype, initializer=kernel_initializer
+        )
+        self._bias = None
+        if build_bias:
+            with tf1.variable_scope(tf1.get_variable_scope()) as scope:
+                scope.set_partitioner(None)
+                initializer = bias_initializer or tf1.zeros_initializer(parts[0].dtype)
+                self._bias = tf1.get_variable("bias", [output_size], dtype=parts[0].dtype, initializer=initializer)
+
+    def __call__(self, args):
+        parts = tf.nest.flatten(args)
+        made = tf.matmul(parts[0] if len(parts) == 1 else tf.concat(parts, 1), self._kernel)
+        return made if self._bias is None else tf.nn.bias_add(made, self._bias)
+
+
+def linear_of_parts(args, output_size, bias, bias_initializer=None, kernel_initializer=None):
+    """A linear map of one or several inputs side by side: what older cells call `_linear`."""
+    return LinearOfParts(args, output_size, bias, bias_initializer, kernel_initializer)(args)
+
+
 class LayerNormBasicLSTMCell(tf1.nn.rnn_cell.RNNCell):
     """An LSTM whose gates are normalized, and whose dropout keeps what it remembers."""
 
