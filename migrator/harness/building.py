@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from migrator.bridge.files import Imports, read_imports
+from migrator.bridge.files import Edge, Imports, read_imports
 from migrator.bridge.support import MARK
 from migrator.findings import Finding, Severity
 from migrator.harness.packages import python_with, wanted_packages
@@ -38,6 +38,7 @@ _LACKS = (
         re.compile(
             r"^(FileNotFoundError|NotADirectoryError|NotFoundError|PermissionError|IsADirectoryError)|No such file"
             r"|[Nn]o \S* ?(\w+ )?files? (was |were )?found|does not exist|[Cc]ould not find (file|any)"
+            r"|^AssertionError: assert \S*\b([Ee]xists|isfile|isdir|IsDirectory|is_file|is_dir)\("
         ),
     ),
 )
@@ -222,8 +223,22 @@ def way_to_run(script: Path, imports: Imports, root: Path) -> dict[str, object]:
         module = ".".join(inside) if len(inside) > level else ""
     if not module:
         folder = absolute.parent
+        hidden = [_absolute(edge.root) for edge in edges if _is_hidden(edge, absolute, imports)]
+        if hidden:  # as a file it would find another file of its folder in the place of its package
+            folder = hidden[0]
+            module = ".".join(absolute.relative_to(folder).with_suffix("").parts)
     asked = {"script": str(absolute.relative_to(root)), "folder": str(folder.relative_to(root))}
     return {**asked, "module": module, "paths": paths}
+
+
+def _is_hidden(edge: Edge, script: Path, imports: Imports) -> bool:
+    """Whether what is imported has the name of a file beside the script, which Python would take."""
+    above = _absolute(edge.root)
+    if edge.level or above == script.parent or not script.is_relative_to(above):
+        return False
+    top = _absolute(edge.imported).relative_to(above).parts[0]
+    beside = script.parent / f"{top}.py"
+    return any(_absolute(path) == beside for path in imports.trees)
 
 
 def _script(program: Path, imports: Imports, texts: Mapping[Path, str]) -> Path:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import json
+import linecache
 import os
 import re
 import runpy
@@ -206,6 +207,8 @@ def _told(error):
     place = _place(traceback.extract_tb(error.__traceback__))
     lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()] or [""]
     text = lines[-1 if lines[0] == "in user code:" else 0]
+    if isinstance(error, AssertionError) and not text and place:
+        text = linecache.getline(os.path.join(_ROOT, place[0]), place[1]).strip()
     text = re.sub(r" at 0x[0-9a-f]+", "", text)  # which differs in each run
     said = "%s: %s" % (type(error).__name__, text[:300])
     return said, place
