@@ -116,21 +116,36 @@ class Handed:
     exported: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class Stars:
+    """What the project knows about a file's `import *` statements.
+
+    `bound` are names that files of the project give by one, `taken` those that other files take of this one, and
+    `unknown` says that one is of a module that is not in the project.
+    """
+
+    bound: frozenset[str] = frozenset()
+    taken: frozenset[str] = frozenset()
+    unknown: bool = False
+
+
 def bridge_file(
     text: str,
     support: Support,
     given: Mapping[str, str] | None = None,
     first: bool = False,
     handed: Handed | None = None,
+    stars: Stars | None = None,
 ) -> Bridged:
     """Spells a file's names anew. `given` are names of TensorFlow that reach it through files of the project.
 
     `first` says that the file may be the first of its process to import TensorFlow.
     """
     tree = parse(text)
-    starred = _starred(tree)
+    starred = names_of_stars(tree)
     names = read_names(tree, {**starred, **(given or {})})
-    return _File(text, names, support, first, handed or Handed(), starred).run()
+    stars = stars or Stars(unknown=any(not is_star_of_tensorflow(one) for one in names.stars))
+    return _File(text, names, support, first, handed or Handed(), starred, stars).run()
 
 
 def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]:
@@ -145,10 +160,18 @@ def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]
 
 class _File:
     def __init__(
-        self, text: str, names: Names, support: Support, first: bool, handed: Handed, starred: Mapping[str, str]
+        self,
+        text: str,
+        names: Names,
+        support: Support,
+        first: bool,
+        handed: Handed,
+        starred: Mapping[str, str],
+        stars: Stars,
     ) -> None:
         self.text = text
         self.starred = starred
+        self.stars = stars
         self.handed = handed
         self.raw = text.encode("utf-8")
         self.starts = [0]
@@ -171,7 +194,7 @@ class _File:
 
     def run(self) -> Bridged:
         for star in self.names.stars:
-            if star.level == 0 and _is_tensorflow(canonical(star.module or "")):
+            if is_star_of_tensorflow(star):
                 self._star(star)
         self._libraries()
         for reference in self.names.references:
@@ -190,12 +213,12 @@ class _File:
 
     def _star(self, star: ast.ImportFrom) -> None:
         """An `import *` goes where all that the file may have of it is known: each name is spelled where it stands."""
-        others = [one for one in self.names.stars if one.level or not _is_tensorflow(canonical(one.module or ""))]
-        left = sorted(self.names.unbound - set(dir(builtins)) - _OF_MODULES)
-        if not left and not others:
+        left = self.names.unbound - set(dir(builtins)) - _OF_MODULES - self.stars.bound
+        left |= set(self.starred) & (self.stars.taken | (self.stars.bound & self.names.unbound))
+        if not left and not self.stars.unknown:
             self._delete(star)
             return
-        of_it = f" ({', '.join(f'`{name}`' for name in left)})" if left and not others else ""
+        of_it = f" ({', '.join(f'`{name}`' for name in sorted(left))})" if left and not self.stars.unknown else ""
         self._block(star, "TFM156", f"`import *` from {star.module}: import by name what the file uses of it{of_it}")
 
     # -- what the file is ----------------------------------------------------------------------------------------
@@ -822,7 +845,12 @@ class _File:
         self.result.remarks.append(self._problem(node, code, message))
 
 
-def _starred(tree: ast.Module) -> dict[str, str]:
+def is_star_of_tensorflow(star: ast.ImportFrom) -> bool:
+    """Whether an `import *` is of a module of TensorFlow."""
+    return star.level == 0 and _is_tensorflow(canonical(star.module or ""))
+
+
+def names_of_stars(tree: ast.Module) -> dict[str, str]:
     """Names that each `import *` from a module of TensorFlow gives, and what they mean: those that have a home."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from migrator.bridge.assemble import assemble, extended, held_by, in_the_way, library, section
-from migrator.bridge.codemod import COMMENT, Bridged, Handed, Problem, Support, bridge_file, is_for_two
+from migrator.bridge.codemod import (
+    COMMENT,
+    Bridged,
+    Handed,
+    Problem,
+    Stars,
+    Support,
+    bridge_file,
+    is_for_two,
+    is_star_of_tensorflow,
+    names_of_stars,
+)
 from migrator.bridge.files import Imports, Placed, place, read_imports
 from migrator.bridge.references import Names, read_names
 from migrator.bridge.sessions import FOR_ALL, MAKERS
@@ -256,7 +267,36 @@ class _Project:
     def _try(self, path: Path, support: Support, first: bool = False) -> Bridged:
         if path not in self.imports.trees:
             return Bridged(self.texts[path])
-        return bridge_file(self.texts[path], support, self._given(path), first, self._handed(path))
+        return bridge_file(self.texts[path], support, self._given(path), first, self._handed(path), self._stars(path))
+
+    def _stars(self, path: Path) -> Stars:
+        """What other files have to do with the `import *` statements of one."""
+        names = self._read(path)
+        starred = names_of_stars(names.tree)
+        if not starred:
+            return Stars()
+        bound: set[str] = set()
+        queue, seen = [path], {path}
+        while queue:
+            given = {edge.imported for edge in self.imports.of.get(queue.pop(), ()) if edge.what == "*"} - seen
+            seen |= given
+            queue += [one for one in given if one in self.imports.trees]
+            bound.update(name for one in given for name in self._top(one) if not name.startswith("_"))
+        taken: set[str] = set()
+        for edge in self.imports.importers([path]):
+            if edge.what == "*":
+                taken |= self._read(edge.importer).unbound
+            elif edge.what:
+                taken.add(edge.what)
+            else:
+                taken.update(name for name in starred if f"{edge.name}.{name}" in self.texts[edge.importer])
+        mine = sum(not is_star_of_tensorflow(star) for star in names.stars)
+        known = {(edge.imported, edge.root) for edge in self.imports.of.get(path, ()) if edge.what == "*"}
+        return Stars(frozenset(bound), frozenset(taken), mine > len(known))
+
+    def _top(self, path: Path) -> Iterable[str]:
+        """The names that the top level of a file binds."""
+        return self._read(path).module.names if path in self.imports.trees else ()
 
     def _handed(self, path: Path) -> Handed:
         """What Horovod's module is called in the project, and what others take of a file as that."""

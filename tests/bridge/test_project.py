@@ -117,6 +117,46 @@ def test_name_that_reaches_a_file_through_another() -> None:
     assert texts["train.py"].endswith("\nkeras_estimator.Estimator(None, K.TRAIN)\n")
 
 
+COLUMNS = """import tensorflow as tf
+from tensorflow.python.feature_column.feature_column import *
+
+def columns():
+    return [numeric_column("x")]
+"""
+
+
+def test_everything_of_tensorflow_and_of_a_file() -> None:
+    train = (
+        "from tensorflow.contrib.layers import *\nfrom columns import *\n"
+        + TRAIN.format(model="model")
+        + "    print(columns(), xavier_initializer())\n"
+    )
+    texts, findings = bridge({"train.py": train, "model.py": MODEL, "columns.py": COLUMNS})
+    assert head(texts["train.py"]) == [
+        "import keras_estimator" + FIRST,
+        "from columns import *",
+        "from model import model_fn",
+    ]
+    assert "print(columns(), keras_estimator.xavier_initializer())" in texts["train.py"]
+    assert 'return [tf.feature_column.numeric_column("x")]' in texts["columns.py"]
+    assert {one.code for one in findings} == {"TFM155"}
+
+
+@pytest.mark.parametrize(
+    ("line", "use"),
+    [
+        ("from columns import *", "numeric_column"),
+        ("from columns import numeric_column", "numeric_column"),
+        ("import columns", "columns.numeric_column"),
+    ],
+)
+def test_everything_of_tensorflow_that_another_file_takes(line: str, use: str) -> None:
+    train = f"{line}\n{TRAIN.format(model='model')}    print({use}('x'))\n"
+    texts, findings = bridge({"train.py": train, "model.py": MODEL, "columns.py": COLUMNS})
+    assert not texts
+    assert [one.line for one in findings if "`import *`" in one.message and one.path.endswith("columns.py")] == [2]
+
+
 def test_program_that_is_blocked_stays_and_every_line_is_told() -> None:
     model = MODEL + "\n\ndef other(x):\n    tf.contrib.nosuch.a(x)\n    return tf.contrib.nosuch.b(x)\n"
     texts, findings = bridge({"train.py": TRAIN.format(model="model"), "model.py": model})
