@@ -230,6 +230,18 @@ SUPPLIED.update(
         },
         "tf.contrib.cudnn_rnn.CudnnCompatibleLSTMCell": "CudnnCompatibleLSTMCell",
         **{f"tf.contrib.seq2seq.{name}": name for name in _SEQ2SEQ},
+        **{
+            f"tf.contrib.legacy_seq2seq.{name}": name
+            for name in (
+                *("rnn_decoder", "basic_rnn_seq2seq", "tied_rnn_seq2seq", "embedding_rnn_decoder"),
+                *("embedding_rnn_seq2seq", "embedding_tied_rnn_seq2seq", "attention_decoder", "model_with_buckets"),
+                *("embedding_attention_decoder", "embedding_attention_seq2seq", "one2many_rnn_seq2seq"),
+            )
+        },
+        **{
+            f"tf.contrib.legacy_seq2seq.{name}": f"legacy_{name}"
+            for name in ("sequence_loss", "sequence_loss_by_example")
+        },
         "tf.contrib.layers.embed_sequence": "embed_sequence",
         "tf.contrib.feature_column.sequence_input_layer": "sequence_input_layer",
         "tf.contrib.layers.safe_embedding_lookup_sparse": "safe_embedding_lookup_sparse",
