@@ -95,7 +95,8 @@ def choose(original: Recording, asked: Sequence[int] = (), *, scaled: bool = Tru
         return max((one for one in states if one < step), default=states[0])
 
     add(1, 0)
-    for state in states:
+    # The last first: a program that goes on as it is, whatever it is given, does not repeat the step behind it.
+    for state in reversed(states):
         add(state + 1, state)
     last = max((step.number for step in original.steps), default=1)
     rates = {step.number: step.learning_rate for step in original.steps}

@@ -123,6 +123,18 @@ def test_points_are_where_weights_were_kept_and_where_the_rate_changes() -> None
     assert not {one.step for one in stressed} & set(chosen)
 
 
+def test_a_program_that_goes_on_whatever_it_is_given_is_seen() -> None:
+    recording = run(Program(optimizer="momentum", steps=8))
+    chosen = [one for one in points.choose(recording) if not one.stress]
+    assert sorted(one.step for one in chosen) == [1, 2, 3, 9, 80]
+    loss = {step.number: step.loss for step in recording.steps}
+    # A step that the training never took has a loss that nothing is known about.
+    given = [replace(recording.steps[0], number=n, loss=loss.get(one.step, 1.0)) for n, one in enumerate(chosen, 1)]
+    assert points._repeats(recording, recording, replace(recording, steps=tuple(given)), chosen)
+    own = recording.steps[: len(chosen)]
+    assert not points._repeats(recording, recording, replace(recording, steps=own), chosen)
+
+
 def test_a_stressed_point_changes_float_numbers_only() -> None:
     recording = run(Program(steps=2))
     point = points.Point(4, 1, recording.batches[:1], features=30.0)

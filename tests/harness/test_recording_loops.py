@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from migrator.harness.cluster import LOCAL, ClusterShape, ForkServer, Launch
-from migrator.harness.recording import Recording, UnrecordedTraining, read
+from migrator.harness.recording import Recording, UnrecordedTraining, chosen_batches, read
 
 pytestmark = pytest.mark.tensorflow
 
@@ -232,6 +232,28 @@ def test_steps_of_one_call_are_recorded_one_by_one(loops: Loops, one: tuple[Reco
     for name, value in one[0].states[3].items():
         np.testing.assert_allclose(recording.states[3][name], value, rtol=1e-5, atol=1e-7)
     assert [e.step for e in recording.evaluations] == [6]
+
+
+def test_steps_of_one_call_start_from_points(loops: Loops, one: tuple[Recording, Path]) -> None:
+    every = {"initial": loops.save(one[0]), "devices": 2, "state_steps": [1, 2, 3, 4, 5, 6]}
+    known, folder = loops.run(MANY, **every)
+    chosen = (1, 5, 3)
+    points: list[dict[str, Any]] = [{"step": 1, "weights": None, "slots": None}]
+    for step in chosen[1:]:
+        paths = {kind: str(folder / f"{kind}{step}.npz") for kind in ("weights", "slots")}
+        np.savez(paths["weights"], **known.states[step - 1])  # type: ignore[arg-type]
+        slots = {f"{name}|{slot}": value for (name, slot), value in known.slots[step - 1].items()}
+        np.savez(paths["slots"], **slots)  # type: ignore[arg-type]
+        points.append({"step": step, **paths})
+    batches = [([one for one in known.batches if one.step == step], lambda _, value: value) for step in chosen]
+    replay = chosen_batches(folder / "record", folder / "replay", batches)
+    taken, _ = loops.run(MANY, **every, points=points, replay=str(replay), steps=3, only_training=True)
+    assert losses(taken) == pytest.approx([losses(known)[step - 1] for step in chosen], rel=1e-6)
+    for place, step in enumerate(chosen, start=1):
+        for name, value in known.states[step].items():
+            np.testing.assert_allclose(taken.states[place][name], value, rtol=1e-6, atol=1e-7)
+        for slot, value in known.slots[step].items():
+            np.testing.assert_allclose(taken.slots[place][slot], value, rtol=1e-6, atol=1e-7)
 
 
 def test_the_limit_ends_training(loops: Loops) -> None:

@@ -184,26 +184,71 @@ class KerasRecorder(object):
             return
         strategy = self.model.distribute_strategy if self.coordinated else None
         self.points.counter(self.tf, strategy).assign(place)
-        point = self.points.at(place)
-        if point is None:
+        if self.points.at(place) is None:
             return
-        tf = self.tf
-        for part, piece in zip(self.parts, parts.cut(self.parts, self.points.weights(point, place))):
-            assign(tf, part.variable, piece)
+        self.start_from(optimizer, *self.point_values(place, optimizer))
+
+    def point_values(self, place, optimizer):
+        """What the point at this place gives: (counts, weights, slots), the weights in the order of ``parts`` and the
+        slots of each optimizer in that of ``slot_parts``; ``counts`` are the counts of steps before its step and before
+        the one that came before it. RuntimeError where it has other slots.
+        """
+        point = self.points.at(place)
         given = self.points.slots(point)
-        known = set()
-        for one in getattr(optimizer, "parts", []) or [optimizer]:
-            one.iterations.assign(max(0, int(point["step"]) - 2))
-            before = float(read(tf, tf.convert_to_tensor(one.learning_rate))) * self.factor
-            for part, slot, variable in self.slot_parts(one):
-                value = points.cut_slot(part, given.get(slot, {}), slot)
-                if slot == "momentum" and keras_optimizers.divides_by_rate(one):
-                    value = value * -np.float32(before)
-                assign(tf, variable, value)
-                known.add(slot)
-            one.iterations.assign(int(point["step"]) - 1)
+        found = [(part, slot) for one in _several(optimizer) for part, slot, _ in self.slot_parts(one)]
+        known = {slot for _, slot in found}
         if set(given) != known:
             raise RuntimeError("the points have the slots %s, this program %s" % (sorted(given), sorted(known)))
+        step = int(point["step"])
+        weights = parts.cut(self.parts, self.points.weights(point, place))
+        return (step - 1, max(0, step - 2)), weights, [points.cut_slot(part, given[slot], slot) for part, slot in found]
+
+    def start_from(self, optimizer, counts, weights, slots):
+        """Gives the program the values of a point: arrays, or tensors in a graph."""
+        tf = self.tf
+        now, before = counts
+        for part, piece in zip(self.parts, weights):
+            assign(tf, part.variable, piece)
+        remaining = iter(slots)
+        for one in _several(optimizer):
+            one.iterations.assign(before)
+            rate = tf.convert_to_tensor(one.learning_rate)
+            if tf.executing_eagerly():
+                rate = np.float32(float(read(tf, rate)) * self.factor)
+            else:
+                rate = tf.cast(tf.cast(rate, tf.float64) * self.factor, tf.float32)
+            for _, slot, variable in self.slot_parts(one):
+                value = next(remaining)
+                if slot == "momentum" and keras_optimizers.divides_by_rate(one):
+                    value = value * -rate
+                assign(tf, variable, value)
+            one.iterations.assign(now)
+
+    def take_points_within(self, number, optimizer):
+        """Adds operations that give the program what the step after this ``number`` is to start from: many steps may be
+        taken in one call, and nothing can be given to the program between them.
+        """
+        if not self.points.given:
+            return
+        tf = self.tf
+        slots = [variable for one in _several(optimizer) for _, _, variable in self.slot_parts(one)]
+        targets = [*(part.variable for part in self.parts), *slots]
+
+        def values(place):
+            counts, weights, slots = self.point_values(int(place), optimizer)
+            return [np.asarray(one) for one in (*map(np.int64, counts), *weights, *slots)]
+
+        def take():
+            types = [tf.int64, tf.int64, *(tf.as_dtype(variable.dtype).base_dtype for variable in targets)]
+            now, before, *given = tf.numpy_function(values, [number], types)
+            for tensor, variable in zip(given, targets):
+                tensor.set_shape(variable.shape)
+            for count in (now, before):
+                count.set_shape([])
+            self.start_from(optimizer, (now, before), given[: len(self.parts)], given[len(self.parts) :])
+            return tf.constant(True)
+
+        tf.cond(number < len(self.points.given), take, lambda: tf.constant(False))
 
     def slot_parts(self, optimizer):
         """[(part of the model's variable, name of the slot, slot variable)] of the slots in use."""
@@ -1023,6 +1068,11 @@ class KerasRecorder(object):
         for path in original(checkpoint_dir, min_interval_secs=min_interval_secs, timeout=1, timeout_fn=over):
             yield path
             begun[0] = time.time()
+
+
+def _several(optimizer):
+    """The optimizers that train a model, mostly one."""
+    return getattr(optimizer, "parts", []) or [optimizer]
 
 
 def _elsewhere(gradient, graph):

@@ -214,6 +214,8 @@ class LoopRecorder(object):
             write()
         else:
             tf.cond(number <= self.limit, write, lambda: tf.constant(False))
+        if graph is not None and not recorder.coordinated:
+            recorder.take_points_within(number, self.optimizer)
 
     def begin(self, trained, strategy):
         """Once, before step 1."""
