@@ -75,7 +75,7 @@ _OF_HEADS = (  # functions that heads are made of, in `canned.head`
     *("all_class_ids", "append_update_ops", "assert_range", "validate_n_classes", "validate_loss_fn_args"),
     "create_eval_metrics_tuple",
 )
-_BEHIND = "tensorflow_estimator.python.estimator"  # also for `tensorflow.python.estimator`, see migrator.names.aliases
+_BEHIND = "tf.python.estimator"  # also for `tensorflow_estimator.python.estimator`, see migrator.names.aliases
 
 #: Symbol of TensorFlow 1 to name of the library.
 SUPPLIED: dict[str, str] = {

@@ -29,10 +29,11 @@ _HIDDEN = ("tf.python.", "tensorflow_estimator.python.", "tf.contrib.")
 #: Modules as programs of TensorFlow before 1.15 name them, and as 1.15 does.
 _MOVED = {
     "tf.python.training.distribute": "tf.python.distribute.distribute_lib",
-    "tf.python.estimator": "tensorflow_estimator.python.estimator",
+    "tensorflow_estimator.python.estimator": "tf.python.estimator",  # a package of its own since 1.14
 }
 #: Where 1.15 has the public functions of a module of earlier versions, beside what that module has there.
 _BESIDE = {
+    "tf.python.estimator": "tensorflow_estimator.python.estimator",
     "tf.python.feature_column.feature_column": "tf.python.feature_column.feature_column_lib",
     "tf.contrib.data.python.ops": "tf.python.data.experimental.ops",
 }
@@ -48,8 +49,8 @@ def without_alias(name: str) -> str:
         return OF_CONTRIB[name]
     if not name.startswith(_HIDDEN):
         return name
-    name = _below(_MOVED, name) or name
-    return _public(name) or _public(_below(_BESIDE, name)) or name
+    moved = _below(_MOVED, name) or name
+    return _public(name) or _public(moved) or _public(_below(_BESIDE, moved)) or moved
 
 
 def beside(module: str) -> frozenset[str]:

@@ -304,8 +304,8 @@ def _is_text(line: cst.CSTNode) -> bool:
     return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
-def called_lambda(call: cst.Call) -> cst.BaseExpression | None:
-    """`(lambda: value)()`: the value."""
+def called_lambda(file: ParsedFile, call: cst.Call) -> cst.BaseExpression | None:
+    """`(lambda: value)()`: the value. Not in a class, whose names a lambda does not see."""
     made = call.func
     if call.args or not isinstance(made, cst.Lambda) or made.params.params or made.params.kwonly_params:
         return None
@@ -313,4 +313,9 @@ def called_lambda(call: cst.Call) -> cst.BaseExpression | None:
         return None
     if any(isinstance(node, (cst.NamedExpr, cst.Yield, cst.Await)) for node in nodes_in(made.body)):
         return None
+    around: cst.CSTNode | None = call
+    while around is not None and not isinstance(around, (cst.FunctionDef, cst.Lambda)):
+        if isinstance(around, cst.ClassDef):
+            return None
+        around = file.parents.get(around)
     return made.body

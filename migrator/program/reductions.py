@@ -223,7 +223,7 @@ class _Edits:
             if call in self.as_text or self.has_comment(call):
                 continue
             new = self._attribute(call) or self._partial(call) or self._spread(call) or self._text(call)
-            new = new or called_lambda(call) or forwarded(self.file, call)
+            new = new or called_lambda(self.file, call) or forwarded(self.file, call)
             if new is not None and not self._is_edited(call):
                 self.replace(call, new)
         functions = self.file.functions

@@ -59,7 +59,7 @@ the number of classes. They are left out, but where the program exports models: 
 _CLASSIFIER = ("weight_column", "thresholds", "label_vocabulary", "loss_reduction", "loss_fn", "name")
 _CLASSES = ("n_classes", "weight_column", "label_vocabulary", "loss_reduction", "loss_fn", "name")
 _REGRESSION = ("weight_column", "label_dimension", "loss_reduction", "loss_fn", "inverse_link_fn", "name")
-_PRIVATE = ("tensorflow.python.estimator.canned.head.", "tensorflow_estimator.python.estimator.canned.head.")
+_PRIVATE = "tf.python.estimator.canned.head."
 _BINARY, _MULTI, _NUMBERS = "binary", "classes", "numbers"
 
 
@@ -112,11 +112,7 @@ class Head:
 
 def head_name(name: str | None) -> str | None:
     """The key of a symbol that makes a head, else None."""
-    for prefix in _PRIVATE:
-        if name is not None and name.startswith(prefix):
-            name = name.removeprefix(prefix)
-    if name is not None and name.startswith("tf.python.estimator.canned.head."):
-        name = name.removeprefix("tf.python.estimator.canned.head.")
+    name = name.removeprefix(_PRIVATE) if name is not None else None
     return name if name in _HEADS else None
 
 

@@ -582,10 +582,7 @@ _NAMED = {
     "RMSProp": "tf.train.RMSPropOptimizer",
     "SGD": "tf.train.GradientDescentOptimizer",
 }
-_GETTERS = (
-    "tf.python.estimator.canned.optimizers.get_optimizer_instance",
-    "tensorflow_estimator.python.estimator.canned.optimizers.get_optimizer_instance",
-)
+_GETTERS = ("tf.python.estimator.canned.optimizers.get_optimizer_instance",)
 _SUM_OF_ROWS = "the sum of the gradients of a row"
 _OF_KERAS = frozenset(("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "RMSprop", "SGD"))
 
