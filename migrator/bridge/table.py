@@ -217,7 +217,9 @@ SUPPLIED.update(
                 *("LayerNormBasicLSTMCell", "HighwayWrapper", "InputProjectionWrapper", "OutputProjectionWrapper"),
                 *("EmbeddingWrapper", "AttentionCellWrapper", "GRUBlockCell", "GRUBlockCellV2", "UGRNNCell"),
                 *("ConvLSTMCell", "Conv1DLSTMCell", "Conv2DLSTMCell", "Conv3DLSTMCell", "transpose_batch_time"),
-                *("stack_bidirectional_rnn", "NASCell"),
+                *("stack_bidirectional_rnn", "NASCell", "CoupledInputForgetGateLSTMCell", "IntersectionRNNCell"),
+                *("PhasedLSTMCell", "GLSTMCell", "LayerRNNCell", "SRUCell", "IndRNNCell", "IndyGRUCell"),
+                "IndyLSTMCell",
             )
         },
         **{

@@ -91,6 +91,48 @@ run("convolved thrice", lambda x: thrice()(
 run("stacked", lambda x: rnn.stack_bidirectional_rnn(
     [cells.GRUCell(2), cells.GRUCell(3)], [cells.GRUCell(2), cells.GRUCell(3)],
     tf.unstack(rnn.transpose_batch_time(x)), dtype=tf.float32, sequence_length=LENGTHS))
+coupled = rnn.CoupledInputForgetGateLSTMCell
+run("coupled", dynamic(lambda: coupled(3)))
+run("coupled, in shards", dynamic(lambda: coupled(3, True, None, 2, 0.1, 2, 2, 0.5)))
+run("coupled, normed", dynamic(lambda: coupled(3, layer_norm=True, norm_gain=0.5, norm_shift=0.1)))
+run("coupled, of one state", dynamic(lambda: coupled(3, num_proj=2, state_is_tuple=False, activation=tf.sigmoid)))
+run("intersects", dynamic(lambda: rnn.IntersectionRNNCell(3, forget_bias=0.4)))
+run("intersects, projected", dynamic(lambda: rnn.IntersectionRNNCell(4, 4, y_activation=tf.tanh)))
+run("groups", dynamic(lambda: rnn.GLSTMCell(6, number_of_groups=3)))
+run("groups, projected", lambda x: tf.nn.dynamic_rnn(
+    rnn.GLSTMCell(4, None, 2, 2, 0.2, tf.sigmoid), tf.concat([x, x[:, :, :1]], 2), dtype=tf.float32))
+phased = lambda cell, dtype=tf.float32: lambda x: tf.nn.dynamic_rnn(
+    cell(), (tf.cast(np.arange(12).reshape(3, 4, 1) * 0.37, dtype), x), LENGTHS, dtype=tf.float32)
+run("phased", phased(lambda: rnn.PhasedLSTMCell(3)))
+run("phased, peeps", phased(lambda: rnn.PhasedLSTMCell(3, True, 0.1, 0.4, False, 2.0, 5.0), tf.float64))
+with tf.Graph().as_default(), tf.Session() as session:
+    rnn.PhasedLSTMCell(200, period_init_min=2.0, period_init_max=5.0)(
+        (tf.ones([1, 1]), tf.ones([1, 1])), [tf.ones([1, 200])] * 2)
+    session.run(tf.global_variables_initializer())
+    period, phase = session.run([v for v in tf.global_variables() if v.op.name.endswith(("period", "phase"))])
+    found["phases"] = [bool((period >= 2).all()), bool((period <= 5).all()), bool((phase <= period).all()),
+                       bool((phase > 2).any()), bool((phase >= 0).all()), len(set(period)) > 150]
+run("simple", dynamic(lambda: rnn.SRUCell(3)))
+run("simple, named", dynamic(lambda: rnn.SRUCell(2, tf.sigmoid, name="mine")))
+run("alone", dynamic(lambda: rnn.IndRNNCell(3)))
+run("alone, GRU", dynamic(lambda: rnn.IndyGRUCell(3, tf.sigmoid)))
+run("alone, GRU, begun", dynamic(lambda: rnn.IndyGRUCell(2, bias_initializer=tf.constant_initializer(0.3))))
+run("alone, LSTM", dynamic(lambda: rnn.IndyLSTMCell(3, 0.4)))
+
+
+class Own(rnn.LayerRNNCell):
+    state_size = output_size = 3
+
+    def build(self, shape):
+        self.kernel = self.add_variable("own/kernel", [int(shape[1]), 3])
+        self.built = True
+
+    def call(self, inputs, state):
+        return inputs @ self.kernel, state + inputs
+
+
+run("own", dynamic(lambda: Own(name="mine")))
+run("own in layers", dynamic(lambda: cells.MultiRNNCell([Own(), rnn.SRUCell(3), rnn.IndRNNCell(2)])))
 """
 
 
