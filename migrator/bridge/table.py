@@ -186,7 +186,8 @@ SUPPLIED.update(
             for name in (
                 *("AdamWOptimizer", "MomentumWOptimizer", "extend_with_decoupled_weight_decay", "LazyAdamOptimizer"),
                 *("NadamOptimizer", "AdaMaxOptimizer", "LARSOptimizer", "clip_gradients_by_global_norm"),
-                "MovingAverageOptimizer",
+                *("MovingAverageOptimizer", "DecoupledWeightDecayExtension", "AddSignOptimizer", "PowerSignOptimizer"),
+                *("RegAdagradOptimizer", "VariableClippingOptimizer"),
             )
         },
         **{

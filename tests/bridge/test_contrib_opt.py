@@ -22,14 +22,15 @@ opt = tensorflow.contrib.opt if OLD else est
 waves = lambda shape: np.sin(np.arange(np.prod(shape)) * 1.3 + 1).reshape(shape).astype("f")
 
 
-def run(name, optimizer):
+def run(name, optimizer, looks_up=True):
     with tf.Graph().as_default():
         table = tf.get_variable("scope/table", initializer=waves([5, 2]), use_resource=True)
         dense = tf.get_variable("dense", initializer=waves([2, 3]), use_resource=True)
         still = tf.get_variable("still", initializer=tf.zeros([3]), use_resource=True)
         step = tf.train.get_or_create_global_step()
         ids = tf.stack([tf.cast(step, tf.int32) % 4, 2, 2])
-        loss = tf.reduce_sum(tf.square(tf.matmul(tf.nn.embedding_lookup(table, ids), dense) + still - 0.3))
+        loss = tf.reduce_sum(tf.square(tf.matmul(tf.nn.embedding_lookup(table, ids) if looks_up else table, dense)
+                                       + still - 0.3))
         optimizer = optimizer()
         train_op = optimizer.minimize(loss, step)
         found[name + " names"] = sorted(v.name for v in tf.global_variables())
@@ -69,6 +70,51 @@ train("lazy", lambda: opt.LazyAdamOptimizer(0.1))
 train("nadam", lambda: opt.NadamOptimizer(0.1))
 train("adamax", lambda: opt.AdaMaxOptimizer(0.1))
 train("lars", lambda: opt.LARSOptimizer(0.1, eeta=0.1))
+faded = lambda step: 1.0 / (1.0 + tf.cast(step, tf.float32))
+run_dense = lambda name, optimizer: run(name, optimizer, False)
+run_dense("adds", lambda: opt.AddSignOptimizer(0.02, 0.5, 0.8, faded))
+run_dense("powers", lambda: opt.PowerSignOptimizer(0.02, 3.0, 0.8))
+
+
+class Decayed(opt.DecoupledWeightDecayExtension, tf.train.AdagradOptimizer):
+    pass
+
+
+# Gradients that do not depend on variables: TensorFlow 1 does not wait for them before weights decay.
+for some in (False, True):
+    with tf.Graph().as_default():
+        pair = [tf.get_variable(name, initializer=waves([2, 3]), use_resource=True) for name in "ab"]
+        gradients = [(tf.constant(waves([2, 3]) + 0.3), one) for one in pair]
+        optimizer = Decayed(0.01, learning_rate=0.1)
+        train_op = optimizer.apply_gradients(gradients, decay_var_list=pair[:1] if some else None)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            for _ in range(3):
+                session.run(train_op)
+            found["decays %s" % some] = {v.name: session.run(v) for v in tf.global_variables()}
+run("adagrad", lambda: opt.RegAdagradOptimizer(0.1))
+
+
+def still_slots():
+    optimizer = opt.RegAdagradOptimizer(0.005)
+    optimizer.minimize = lambda loss, step: minimize_still(optimizer, loss, step)
+    return optimizer
+
+
+def minimize_still(optimizer, loss, step):
+    with optimizer.avoid_updating_slots():
+        return optimizer.apply_gradients(optimizer.compute_gradients(loss), step)
+
+
+run("adagrad, still", still_slots)
+variable = lambda name: [v for v in tf.global_variables() if name in v.name][0]
+run("cut", lambda: opt.VariableClippingOptimizer(
+    tf.train.MomentumOptimizer(0.1, 0.9), {variable("table"): [1], variable("dense"): [0]}, 0.7))
+run("cut over all", lambda: opt.VariableClippingOptimizer(
+    tf.train.GradientDescentOptimizer(0.1), {variable("table"): [0, 1]}, 1.5))
+# Without resource variables: TensorFlow 1 has sparse steps for others alone.
+train("adds", lambda: opt.AddSignOptimizer(0.02, 1.5))
+train("powers", lambda: opt.PowerSignOptimizer(0.02, sign_decay_fn=faded))
 
 
 def averaged(features, labels, mode):

@@ -1,48 +1,58 @@
 """Optimizers of tf.contrib.opt."""
 
+import contextlib
+import math
+
 import tensorflow.compat.v1 as tf1
+
+
+class DecoupledWeightDecayExtension:
+    """What lets weights decay by themselves, and not through the loss: a base before that of the optimizer.
+
+    Its first argument is the rate of the decay, a number or a tensor.
+    """
+
+    def __init__(self, weight_decay, *args, **kwargs):
+        self._decayed = None  # the variables that decay (None: all)
+        self._weight_decay = weight_decay
+        super().__init__(*args, **kwargs)
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None, decay_var_list=None):
+        # With an empty list all variables decay, as without one.
+        self._decayed = {id(variable) for variable in decay_var_list} if decay_var_list else None
+        return super().apply_gradients(grads_and_vars, global_step=global_step, name=name)
+
+    def minimize(self, *args, decay_var_list=None, **kwargs):
+        # TensorFlow 1 forgets `decay_var_list` here, when it applies the gradients: all variables decay.
+        return super().minimize(*args, **kwargs)
+
+    def _rate(self, variable):
+        return tf1.cast(self._weight_decay, variable.dtype.base_dtype)
+
+    def _decays(self, variable):
+        return self._decayed is None or id(variable) in self._decayed
+
+    def _resource_apply_dense(self, grad, var):
+        with tf1.control_dependencies([grad]):  # gradients are those of the values before
+            decay = [var.assign_sub(self._rate(var) * var)] if self._decays(var) else []
+        with tf1.control_dependencies(decay):
+            return super()._resource_apply_dense(grad, var)
+
+    def _resource_apply_sparse(self, grad, var, indices):
+        decay = []
+        if self._decays(var):
+            with tf1.control_dependencies([grad]):
+                smaller = self._rate(var) * tf1.gather(var, indices)
+                decay = [var.scatter_sub(tf1.IndexedSlices(smaller, indices))]
+        with tf1.control_dependencies(decay):
+            return super()._resource_apply_sparse(grad, var, indices)
 
 
 def extend_with_decoupled_weight_decay(base_optimizer):
     """A class of optimizers that let weights decay by themselves, and not through the loss, before each step."""
 
-    class OptimizerWithDecay(base_optimizer):
+    class OptimizerWithDecay(DecoupledWeightDecayExtension, base_optimizer):
         """An optimizer whose first argument is the rate of the decay, a number or a tensor."""
-
-        def __init__(self, weight_decay, *args, **kwargs):
-            self._decayed = None  # the variables that decay (None: all)
-            self._weight_decay = weight_decay
-            super().__init__(*args, **kwargs)
-
-        def apply_gradients(self, grads_and_vars, global_step=None, name=None, decay_var_list=None):
-            # With an empty list all variables decay, as without one.
-            self._decayed = {id(variable) for variable in decay_var_list} if decay_var_list else None
-            return super().apply_gradients(grads_and_vars, global_step=global_step, name=name)
-
-        def minimize(self, *args, decay_var_list=None, **kwargs):
-            # TensorFlow 1 forgets `decay_var_list` here, when it applies the gradients: all variables decay.
-            return super().minimize(*args, **kwargs)
-
-        def _rate(self, variable):
-            return tf1.cast(self._weight_decay, variable.dtype.base_dtype)
-
-        def _decays(self, variable):
-            return self._decayed is None or id(variable) in self._decayed
-
-        def _resource_apply_dense(self, grad, var):
-            with tf1.control_dependencies([grad]):  # gradients are those of the values before
-                decay = [var.assign_sub(self._rate(var) * var)] if self._decays(var) else []
-            with tf1.control_dependencies(decay):
-                return super()._resource_apply_dense(grad, var)
-
-        def _resource_apply_sparse(self, grad, var, indices):
-            decay = []
-            if self._decays(var):
-                with tf1.control_dependencies([grad]):
-                    smaller = self._rate(var) * tf1.gather(var, indices)
-                    decay = [var.scatter_sub(tf1.IndexedSlices(smaller, indices))]
-            with tf1.control_dependencies(decay):
-                return super()._resource_apply_sparse(grad, var, indices)
 
     return OptimizerWithDecay
 
@@ -222,6 +232,189 @@ class LARSOptimizer(tf1.train.MomentumOptimizer):
             use_locking=self._use_locking,
             use_nesterov=self._use_nesterov,
         )
+
+
+class _SignOptimizer(tf1.train.Optimizer):
+    """A rate that is higher where a gradient and the mean of those before have the same sign."""
+
+    def __init__(self, learning_rate, beta, sign_decay_fn, use_locking, name):
+        super().__init__(use_locking, name)
+        self._rate, self._beta, self._sign_decay_fn = learning_rate, beta, sign_decay_fn
+        self._sign_decay = 1.0
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        if self._sign_decay_fn is not None:
+            self._sign_decay = self._sign_decay_fn(global_step)
+        return super().apply_gradients(grads_and_vars, global_step=global_step, name=name)
+
+    def _create_slots(self, var_list):
+        for var in var_list:
+            self._zeros_slot(var, "m", self._name)
+
+    def _settings(self, var):
+        """Rate, decay of the signs, and beta."""
+        return [tf1.cast(one, var.dtype.base_dtype) for one in (self._rate, self._sign_decay, self._beta)]
+
+    def _resource_apply_sparse(self, grad, var, indices):
+        rate, decay, beta = self._settings(var)
+        mean = self.get_slot(var, "m")
+        with tf1.control_dependencies([mean.assign(mean * beta)]):
+            moved = mean.scatter_add(tf1.IndexedSlices((1 - beta) * grad, indices))
+        with tf1.control_dependencies([moved]):
+            same = tf1.sign(tf1.gather(mean, indices)) * tf1.sign(grad)
+            return var.scatter_sub(tf1.IndexedSlices(rate * self._factor(decay * same) * grad, indices))
+
+
+class AddSignOptimizer(_SignOptimizer):
+    """Steps of the gradient times `alpha` and what the signs add to it."""
+
+    def __init__(
+        self,
+        learning_rate=0.1,
+        alpha=1.0,
+        beta=0.9,
+        sign_decay_fn=None,
+        use_locking=False,
+        name="AddSignOptimizer",
+    ):
+        super().__init__(learning_rate, beta, sign_decay_fn, use_locking, name)
+        self._alpha = alpha
+
+    def _factor(self, signs):
+        return tf1.cast(self._alpha, signs.dtype) + signs
+
+    def _resource_apply_dense(self, grad, var):
+        rate, decay, beta = self._settings(var)
+        return tf1.raw_ops.ResourceApplyAddSign(
+            var=var.handle,
+            m=self.get_slot(var, "m").handle,
+            lr=rate,
+            alpha=tf1.cast(self._alpha, var.dtype.base_dtype),
+            sign_decay=decay,
+            beta=beta,
+            grad=grad,
+            use_locking=self._use_locking,
+        )
+
+
+class PowerSignOptimizer(_SignOptimizer):
+    """Steps of the gradient times a power of `base`."""
+
+    def __init__(
+        self,
+        learning_rate=0.1,
+        base=math.e,
+        beta=0.9,
+        sign_decay_fn=None,
+        use_locking=False,
+        name="PowerSignOptimizer",
+    ):
+        super().__init__(learning_rate, beta, sign_decay_fn, use_locking, name)
+        self._log_of_base = math.log(base)
+
+    def _factor(self, signs):
+        return tf1.exp(self._log_of_base * signs)
+
+    def _resource_apply_dense(self, grad, var):
+        rate, decay, beta = self._settings(var)
+        return tf1.raw_ops.ResourceApplyPowerSign(
+            var=var.handle,
+            m=self.get_slot(var, "m").handle,
+            lr=rate,
+            logbase=tf1.cast(self._log_of_base, var.dtype.base_dtype),
+            sign_decay=decay,
+            beta=beta,
+            grad=grad,
+            use_locking=self._use_locking,
+        )
+
+
+class RegAdagradOptimizer(tf1.train.AdagradOptimizer):
+    """Adagrad that can take steps which its accumulators do not count."""
+
+    def __init__(self, learning_rate, initial_accumulator_value=0.1, use_locking=False, name="RegAdagrad"):
+        super().__init__(learning_rate, initial_accumulator_value, use_locking, name)
+        self._updates_slots = True
+
+    @contextlib.contextmanager
+    def avoid_updating_slots(self):
+        """Steps that are built inside leave the accumulators as they are."""
+        before, self._updates_slots = self._updates_slots, False
+        try:
+            yield
+        finally:
+            self._updates_slots = before
+
+    def _of_step(self, grad, var):
+        return {
+            "var": var.handle,
+            "accum": self.get_slot(var, "accumulator").handle,
+            "lr": tf1.cast(self._learning_rate_tensor, grad.dtype.base_dtype),
+            "grad": grad,
+            "use_locking": self._use_locking,
+            "update_slots": self._updates_slots,
+        }
+
+    def _resource_apply_dense(self, grad, var):
+        return tf1.raw_ops.ResourceApplyAdagrad(**self._of_step(grad, var))
+
+    def _resource_apply_sparse(self, grad, var, indices):
+        return tf1.raw_ops.ResourceSparseApplyAdagrad(indices=indices, **self._of_step(grad, var))
+
+
+class VariableClippingOptimizer(tf1.train.Optimizer):
+    """Another optimizer, after whose steps some variables are cut to a norm of `max_norm` at most.
+
+    Args:
+        opt: the other optimizer.
+        vars_to_clip_dims: the dimensions over which norms are taken, by variable.
+        max_norm: the highest norm.
+    """
+
+    def __init__(
+        self,
+        opt,
+        vars_to_clip_dims,
+        max_norm,
+        use_locking=False,
+        colocate_clip_ops_with_vars=False,
+        name="VariableClipping",
+    ):
+        super().__init__(use_locking, name)
+        self._optimizer, self._max_norm = opt, max_norm
+        self._axes = {id(var): list(axes) for var, axes in vars_to_clip_dims.items()}
+
+    def compute_gradients(self, *args, **kwargs):
+        """Those of the other optimizer."""
+        return self._optimizer.compute_gradients(*args, **kwargs)
+
+    def get_slot(self, *args, **kwargs):
+        """That of the other optimizer."""
+        return self._optimizer.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args, **kwargs):
+        """Those of the other optimizer."""
+        return self._optimizer.get_slot_names(*args, **kwargs)
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        """The step of the other optimizer, and the cuts behind it."""
+        grads_and_vars = list(grads_and_vars)
+        with tf1.name_scope(name, self._name) as name:
+            step = self._optimizer.apply_gradients(grads_and_vars, global_step=global_step)
+            with tf1.control_dependencies([step]):
+                cuts = [self._cut(grad, var) for grad, var in grads_and_vars if grad is not None]
+            return tf1.group(step, *(one for one in cuts if one is not None), name=name)
+
+    def _cut(self, grad, var):
+        axes = self._axes.get(id(var))
+        if axes is None:
+            return None
+        if isinstance(grad, tf1.IndexedSlices) and 0 not in axes:
+            rows = tf1.gather(var, grad.indices)
+            more = rows - tf1.clip_by_norm(rows, self._max_norm, axes)
+            return var.scatter_sub(tf1.IndexedSlices(more, grad.indices, grad.dense_shape))
+        value = var.read_value()
+        return var.assign_sub(value - tf1.clip_by_norm(value, self._max_norm, axes), self._use_locking)
 
 
 class MovingAverageOptimizer(tf1.train.Optimizer):
