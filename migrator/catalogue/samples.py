@@ -31,7 +31,6 @@ ALIASES = {
     "tf.io.tf_record_iterator": "tf.python_io.tf_record_iterator",
     "tf.train.piecewise_constant_decay": "tf.train.piecewise_constant",
     "tf.examples.tutorials.mnist.input_data.read_data_sets": "tf.contrib.learn.datasets.mnist.read_data_sets",
-    "tensorflow_estimator.python.": "tf.python.",
     "tf.keras.optimizers.legacy.": "tf.keras.optimizers.",
 }
 

@@ -22,7 +22,6 @@ def test_every_call_that_rules_rewrite_has_a_row() -> None:
         "tf.keras.optimizers.get",  # which gives what the rows of the optimizers give
         "tf.python.estimator.canned.optimizers.get_optimizer_instance",
         "tf.train.WideAndDeepOptimizer",
-        "tensorflow_estimator.python.estimator.canned.optimizers.get_optimizer_instance",
     }
     assert len(steps) == 6
 
