@@ -100,6 +100,25 @@ def train(iterator, steps):
 train(iter(strategy.experimental_distribute_dataset(data(32, 1).repeat())), tf.constant(6))
 evaluate()
 """
+UNEVEN = """
+
+def compute_loss(labels, predictions):
+    return tf.reduce_mean(loss_object(labels[:, tf.newaxis], predictions)) / strategy.num_replicas_in_sync
+
+
+def batches(context):
+    whole = data(32, {seed}).unbatch()
+    return whole.batch(6).take(1).concatenate(whole.skip(6).batch(2).take(1)).repeat()
+
+
+@tf.function
+def train(iterator, steps):
+    for _ in tf.range(steps):
+        strategy.run(train_step, args=(next(iterator),))
+
+
+train(iter(strategy.distribute_datasets_from_function(batches)), tf.constant(2))
+"""
 WITHOUT_STRATEGY = """
 
 @tf.function
@@ -232,6 +251,14 @@ def test_steps_of_one_call_are_recorded_one_by_one(loops: Loops, one: tuple[Reco
     for name, value in one[0].states[3].items():
         np.testing.assert_allclose(recording.states[3][name], value, rtol=1e-5, atol=1e-7)
     assert [e.step for e in recording.evaluations] == [6]
+
+
+def test_recorded_batches_are_divided_as_they_were(loops: Loops, one: tuple[Recording, Path]) -> None:
+    every = {"initial": loops.save(one[0]), "devices": 2}
+    recording, folder = loops.run(UNEVEN.replace("{seed}", "1"), **every)
+    other, _ = loops.run(UNEVEN.replace("{seed}", "5"), **every)
+    replayed, _ = loops.run(UNEVEN.replace("{seed}", "5"), **every, replay=str(folder / "record"))
+    assert losses(replayed) == losses(recording) != losses(other)
 
 
 def test_steps_of_one_call_start_from_points(loops: Loops, one: tuple[Recording, Path]) -> None:

@@ -182,6 +182,28 @@ def replay_reader(tf, folder, spec):
     return parse
 
 
+def replay_sizes(tf, folder, replicas):
+    """A function that reads from a file of a recorded batch how many of its examples each of so many ``replicas`` had;
+    they divide them evenly, the first ones more, where that is not known.
+    """
+    names = sorted(name for name in os.listdir(folder) if name.isdigit())
+    components = len(_read(os.path.join(folder, names[0]))[0]["paths"])
+
+    def read(name, count):
+        vector = tf.io.parse_tensor(tf.io.read_file(name), tf.string)
+        size = -(-count // replicas)
+        ends = tf.minimum(size * tf.range(replicas + 1, dtype=tf.int64), count)
+        even = ends[1:] - ends[:-1]
+
+        def recorded():
+            sizes = tf.io.parse_tensor(vector[1 + components], tf.int64)
+            return tf.cond(tf.equal(tf.size(sizes), replicas), lambda: tf.ensure_shape(sizes, [replicas]), lambda: even)
+
+        return tf.cond(tf.size(vector) > 1 + components, recorded, lambda: even)
+
+    return read
+
+
 def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=False, replicas=1):
     """A dataset of the recorded batches of one task, in order, with the element structure ``spec``.
 

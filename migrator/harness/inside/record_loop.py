@@ -21,6 +21,7 @@ import parts
 import record_mesh
 import record_plain
 import record_scheduled
+import replicas
 import sources
 from keras_variables import copies, read
 from record_keras import Step
@@ -150,7 +151,8 @@ class LoopRecorder(object):
                 if replayed is not None:
                     with tf.init_scope():
                         replayed.assign(True)
-                self.trained(strategy, steps, data_of(tf, args, kwargs or {}))
+                data, sizes = data_of(tf, args, kwargs or {}), sizes_of(tf, args, kwargs or {})
+                self.trained(strategy, steps, data, sizes=sizes)
         else:
             self.seen.add("evaluate")
             self.evaluated = steps[0] if steps else None
@@ -175,7 +177,9 @@ class LoopRecorder(object):
         return True
 
     def trained(self, strategy, steps, data, **of):
-        """Records a step; ``graph`` is None where it was run eagerly."""
+        """Records a step; ``graph`` is None where it was run eagerly, ``sizes`` says how many of the examples each of
+        several replicas has.
+        """
         tf = self.tf
         recorder = self.recorder
         first = steps[0]
@@ -198,7 +202,7 @@ class LoopRecorder(object):
             number = tf.convert_to_tensor(self.counter.assign_add(1, read_value=True))
 
         def write():
-            self.write_step(strategy, steps, data, number)
+            self.write_step(strategy, steps, data, number, of.get("sizes"))
             found = [
                 step.layers.activations(
                     tf, graph, recorder.name_of, ancestors([step.loss]) if step is not first else reached
@@ -230,7 +234,7 @@ class LoopRecorder(object):
             count = batches.count(self.folder.replay)
             self.limit = count if self.limit is None else min(count, self.limit)
 
-    def write_step(self, strategy, steps, data, number):
+    def write_step(self, strategy, steps, data, number, sizes=None):
         """Adds the operations that write one step."""
         tf = self.tf
         recorder = self.recorder
@@ -247,7 +251,7 @@ class LoopRecorder(object):
         if recorder.plan.get("record_batches", True) and data is not None:
             header["components"], described = batches.describe(tf, data)
             tensors += described
-            recorder.keep_batch(stamp, data, number - 1)
+            recorder.keep_batch(stamp, data, number - 1, sizes)
         tf.io.write_file(recorder.target("steps") + stamp, batches.pack(tf, header, tensors))
         last = [self.limit] if self.limit else []
         self.at(number, recorder.state_steps, lambda: recorder.write_gradients(recorder.named_gradients(first), number))
@@ -298,17 +302,15 @@ class LoopRecorder(object):
         files = self.folder.replay
         names = sorted(name for name in os.listdir(files) if name.isdigit())
         parse = batches.replay_reader(tf, files, spec)
+        sizes_in = batches.replay_sizes(tf, files, pieces)
         flat_own = [tensor for tensors in own for tensor in tensors]
 
         def recorded():
             place = tf.minimum(self.counter.read_value(), len(names) - 1)
-            whole = tf.nest.flatten(parse(tf.constant(files + os.sep) + tf.gather(tf.constant(names), place)))
-            size = -(-tf.shape(whole[0])[0] // pieces)
-            return [
-                tf.cast(tensor[index * size : (index + 1) * size], tensor.dtype)
-                for tensor in whole
-                for index in range(pieces)
-            ]
+            name = tf.constant(files + os.sep) + tf.gather(tf.constant(names), place)
+            whole = tf.nest.flatten(parse(name))
+            sizes = sizes_in(name, tf.shape(whole[0], out_type=tf.int64)[0])
+            return [piece for tensor in whole for piece in tf.split(tensor, sizes, num=pieces)]
 
         chosen = tf.cond(flag.read_value(), recorded, lambda: [tf.identity(tensor) for tensor in flat_own])
         new = {}
@@ -524,6 +526,13 @@ def data_of(tf, args, kwargs):
     if data is None:
         return None
     return tf.nest.map_structure(lambda leaf: tf.concat(leaf.values, 0) if _per_replica(leaf) else leaf, data)
+
+
+def sizes_of(tf, args, kwargs):
+    """How many examples of the batch each of several replicas has; None where one has all of them."""
+    data = raw_data_of(tf, args, kwargs)
+    leaves = [] if data is None else tf.nest.flatten(data)
+    return replicas.sizes_of(tf, [leaf.values for leaf in leaves if _per_replica(leaf)])
 
 
 def _spec(tf, leaf):
