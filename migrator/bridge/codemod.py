@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from migrator.bridge.answers import is_public, public_names
 from migrator.bridge.homes import Home, Kind, home_of
+from migrator.bridge.late_gradients import RESOURCES, late_gradients
 from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
 from migrator.bridge.sessions import FOR_ALL, FUNCTION, needing_default_graph, own_sessions
 from migrator.bridge.table import HOROVOD, LATER, LIBRARIES, NAMESPACES, OF_HOROVOD, OF_HUB, SUPPLIED, WORKERS
@@ -201,6 +202,7 @@ class _File:
             self._reference(reference)
         self._of_handed()
         self._sessions()
+        self._late_gradients()
         for statement in dict.fromkeys(b.statement for b in self.names.imported()):
             assert statement is not None
             self._import(statement)
@@ -483,6 +485,17 @@ class _File:
         self._left(reference)
         self._remark(statement, "TFM168", f"`{name}` is left out: the support file runs on what it turns off")
         return True
+
+    def _late_gradients(self) -> None:
+        if self.support.graphs or self.for_two or any(canonical(r.origin) in RESOURCES for r in self.names.references):
+            return
+        meanings = {reference.nodes[-1]: canonical(reference.origin) for reference in self.names.references}
+        for call in late_gradients(self.names.tree, meanings):
+            message = (
+                "these gradients wait for another update: in TensorFlow 1 they may read the weights after it, now they "
+                "read those that the loss was computed with; for the new weights, compute the loss after the update"
+            )
+            self._remark(call, "TFM184", message)
 
     def _sessions(self) -> None:
         """Functions with sessions of their own run in the default graph, as all code did."""

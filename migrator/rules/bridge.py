@@ -128,6 +128,27 @@ TensorFlow for the trial, in their present versions. A package that is only impo
 """,
     ),
     Rule(
+        "TFM184",
+        "gradients that wait for another update",
+        Severity.REVIEW,
+        """
+    with tf.control_dependencies([discriminator_op]):
+      generator_op = optimizer.minimize(generator_loss, var_list=generator_variables)
+
+Here the loss is computed before `discriminator_op` changes variables, and its gradients after it. Variables of
+TensorFlow 1 are references (unless `tf.enable_resource_variables()` or `use_resource=True` makes them resources), so
+the way back reads the changed weights, and the way forward read the others. Variables of TensorFlow 2 are resources:
+both read the weights from before the update, as without the control dependency. The numbers differ from the first
+step on. To train on changed weights, compute the loss inside the block; then TensorFlow 2 uses them both ways.
+
+The same holds without the control dependency where one optimizer changes weights that another one's gradients pass
+through, and for optimizers that change weights before they have gradients (`tf.contrib.opt.AdamWOptimizer`): what
+TensorFlow 1 reads there depends on which operation comes first. No finding is given for these. `tf-migrate verify`
+shows how far the numbers are apart; put `tf.enable_resource_variables()` at the top of the original to see whether this
+is why.
+""",
+    ),
+    Rule(
         "TFM199",
         "a program that keeps its sessions",
         Severity.REVIEW,

@@ -521,3 +521,42 @@ tf.estimator.Estimator(rows)
     new = bridge_file(text, Support("keras_estimator")).text
     assert "@keras_estimator.in_default_graph\ndef rows(input_fn):" in new
     assert "\n\n\ndef in_own_graph(input_fn):" in new
+
+
+LATE = """import tensorflow as tf
+def model_fn(features, labels, mode):
+    one, two = tf.train.AdamOptimizer(0.1), tf.train.RMSPropOptimizer(0.1)
+    first, second = tf.reduce_sum(features), tf.reduce_mean(features)
+    update = one.minimize(first)
+{block}
+"""
+# The line that the finding names: None where nothing changes variables before the gradients.
+WAITING = {
+    "    with tf.control_dependencies([update]):\n        last = two.minimize(second)": 7,
+    "    both = [tf.group(update)]\n    with tf.control_dependencies(both):\n        g = tf.gradients(second, [])": 8,
+    "    both = []\n    both.append(update)\n    with tf.control_dependencies(both):\n"
+    "        with tf.name_scope('x'):\n            g, v = zip(*two.compute_gradients(second))": 10,
+    "    with tf.control_dependencies([one.apply_gradients([])]):\n        last = two.minimize(loss=second)": 7,
+    "    with tf.control_dependencies(tf.get_collection('update_ops')):\n        last = two.minimize(second)": None,
+    "    with tf.control_dependencies([first]):\n        last = two.minimize(second)": None,
+    "    with tf.control_dependencies([update]):\n        third = tf.abs(features)\n        two.minimize(third)": None,
+    "    with tf.control_dependencies([update]):\n        two.minimize(tf.reduce_max(features))": None,
+    "    grads = two.compute_gradients(second)\n    with tf.control_dependencies([update]):\n"
+    "        two.apply_gradients(grads)": None,
+    "    with tf.name_scope('x'):\n        last = two.minimize(second)": None,
+}
+
+
+@pytest.mark.parametrize("block", WAITING)
+def test_gradients_that_wait_for_another_update(block: str) -> None:
+    text = LATE.replace("{block}", block)
+    line = WAITING[block]
+    told = [(one.line, one.code) for one in bridge_file(text, SUPPORT).remarks]
+    assert told == ([(line, "TFM184")] if line else [])
+    resources = bridge_file(text.replace("as tf\n", "as tf; tf.enable_resource_variables()\n", 1), SUPPORT)
+    assert "TFM184" not in {one.code for one in resources.remarks}
+
+
+def test_sessions_that_stay_have_the_variables_of_tensorflow_1() -> None:
+    text = LATE.replace("{block}", next(iter(WAITING)))
+    assert not bridge_file(text, Support("keras_estimator", graphs=True)).remarks
