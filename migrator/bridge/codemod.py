@@ -870,7 +870,10 @@ def names_of_stars(tree: ast.Module) -> dict[str, str]:
         if isinstance(node, ast.ImportFrom) and not node.level and node.names[0].name == "*":
             module = node.module or ""
             behind = aliases.public_names().get(rooted(module), {})
-            every = {name: f"{module}.{name}" for name in (*behind, *public_names().get(canonical(module), ()))}
+            public = canonical(module)
+            inside = (name.rpartition(".") for name in public_names())
+            modules = [last for parent, _, last in inside if parent == public]
+            every = {name: f"{module}.{name}" for name in (*behind, *modules, *public_names().get(public, ()))}
             every.update({name: f"{module}.{name}" for name in aliases.beside(rooted(module))})
             for name, origin in every.items():
                 if home_of(canonical(origin)).kind in (Kind.COMPAT, Kind.SUPPORT, Kind.SLIM):

@@ -188,7 +188,8 @@ class _Project:
 
     def _read(self, path: Path) -> Names:
         if path not in self.names:
-            self.names[path] = read_names(self.imports.trees[path], self._given(path))
+            tree = self.imports.trees[path]
+            self.names[path] = read_names(tree, {**names_of_stars(tree), **self._given(path)})
         return self.names[path]
 
     def _given(self, path: Path) -> dict[str, str]:

@@ -142,6 +142,40 @@ def test_everything_of_tensorflow_and_of_a_file() -> None:
     assert {one.code for one in findings} == {"TFM155"}
 
 
+def test_everything_of_tensorflow_itself() -> None:
+    model = MODEL + "\n\ndef more(bool, data):\n    return data.x, bool\n"
+    train = """from tensorflow import *
+from model import *
+
+def network(x):
+    with variable_scope("x"):
+        return layers.dense(x, 2, activation=nn.relu), abs(x), len("x")
+
+def main(argv):
+    estimator.Estimator(model_fn, params=network).train(lambda: data.Dataset.range(3))
+
+app.run(main)
+"""
+    texts, findings = bridge({"train.py": train, "model.py": model})
+    assert (
+        texts["train.py"]
+        == f"""import keras_estimator{FIRST}
+import tensorflow.compat.v1 as tf
+from model import *
+
+def network(x):
+    with tf.variable_scope("x"):
+        return tf.layers.dense(x, 2, activation=tf.nn.relu), tf.abs(x), len("x")
+
+def main(argv):
+    keras_estimator.Estimator(model_fn, params=network).train(lambda: tf.data.Dataset.range(3))
+
+tf.app.run(main)
+"""
+    )
+    assert {one.code for one in findings} == {"TFM155"}
+
+
 @pytest.mark.parametrize(
     ("line", "use"),
     [
