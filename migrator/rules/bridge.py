@@ -132,14 +132,16 @@ TensorFlow for the trial, in their present versions. A package that is only impo
         "gradients that wait for another update",
         Severity.REVIEW,
         """
+The generator of a GAN is often trained after its discriminator, in the same step:
+
     with tf.control_dependencies([discriminator_op]):
       generator_op = optimizer.minimize(generator_loss, var_list=generator_variables)
 
 Here the loss is computed before `discriminator_op` changes variables, and its gradients after it. Variables of
 TensorFlow 1 are references (unless `tf.enable_resource_variables()` or `use_resource=True` makes them resources), so
 the way back reads the changed weights, and the way forward read the others. Variables of TensorFlow 2 are resources:
-both read the weights from before the update, as without the control dependency. The numbers differ from the first
-step on. To train on changed weights, compute the loss inside the block; then TensorFlow 2 uses them both ways.
+both read the weights from before the update, as without the control dependency. The weights differ after the first
+step. To train on changed weights, compute the loss inside the block: TensorFlow 2 uses them both ways then.
 
 The same holds without the control dependency where one optimizer changes weights that another one's gradients pass
 through, and for optimizers that change weights before they have gradients (`tf.contrib.opt.AdamWOptimizer`): what
