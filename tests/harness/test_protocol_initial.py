@@ -155,6 +155,15 @@ def test_shards_that_repeat_one_draw_count_once() -> None:
     assert alarms <= 2
 
 
+def test_a_draw_that_is_read_again_and_again_counts_once() -> None:
+    random = np.random.default_rng(5)
+    ours, theirs = glorot_uniform(random, (8, 1)), glorot_uniform(random, (8, 1))
+    again, more = np.stack([ours] * 64), np.stack([glorot_uniform(random, (8, 1)) for _ in range(64)])
+    assert not initial.compare({"k": ours}, {"k": theirs}, ({"k": again}, {"k": more})).rejected
+    wide = np.stack([20 * glorot_uniform(random, (8, 1)) for _ in range(64)])
+    assert initial.compare({"k": theirs}, {"k": 20 * ours}, ({"k": more}, {"k": wide})).rejected
+
+
 def test_a_large_variable_is_sampled() -> None:
     random = np.random.default_rng(4)
     values = random.normal(size=(1000, 400)).astype(F)

@@ -110,11 +110,15 @@ def _finite(values: Array) -> bool:
 
 
 def _all(name: str, values: Array, more: Mapping[str, Array]) -> Array:
-    """All draws of a variable along a first axis; `more` are those beside `values`."""
+    """All draws of a variable along a first axis, each once; `more` are those beside `values`."""
     others = more.get(name)
     if others is None or others.shape[1:] != values.shape:
         return values[None]
-    return np.concatenate([values[None], others])
+    draws = np.concatenate([values[None], others])
+    # One that is read again and again is one draw: its few numbers would count as hundreds.
+    kept = np.unique(draws.reshape(len(draws), -1), axis=0, return_index=True)[1]
+    different: Array = draws[np.sort(kept)]
+    return different
 
 
 def compare(
