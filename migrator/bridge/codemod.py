@@ -362,6 +362,10 @@ class _File:
         old = rooted(reference.origin)
         head = canonical(reference.head_origin)
         covered = len(reference.nodes) - 1  # attributes that are spelled here
+        if reference.head_origin == "tensorflow" and reference.origin.startswith(f"{_V1}.") and not self.for_two:
+            self._replace(reference, found, self._of_tensorflow(found.name))  # its name is that of compat.v1 now
+            self._stay(reference)
+            return
         if new == old and self._head_lives(reference, head):
             self._stay(reference)
             return

@@ -93,7 +93,9 @@ def check_models(file: ModernFile) -> Iterable[Change]:
                 message = f"`{method}` is `{new}` now, whose arguments stand in another order: write them out"
                 yield Change("TFM711", call, message, severity=Severity.MANUAL)
                 continue
-            yield Change("TFM714", call, f"`{method}` is `{new}` now", partial(_by_name, new, parameters))
+            given = {arg.keyword.value for arg in call.args if arg.keyword} | set(parameters[: len(call.args)])
+            edit = partial(_by_name, new, parameters)
+            yield Change("TFM714", call, f"`{method}` is `{new}` now", edit, keras_2=not given.isdisjoint(_KERAS_2))
         elif method in _CLASSES and call.args:
             message = f"`{method}` is gone since TensorFlow 2.6: {_CLASSES[method]}"
             yield Change("TFM714", call, message, severity=Severity.MANUAL)

@@ -70,6 +70,19 @@ from tensorflow.python.distribute import distribute_lib as lib
 training_util.get_global_step(lib.increment_var(x))
 """,
     ),
+    "names by both roots": (
+        """import tensorflow as tf
+
+tf.compat.v1.keras.backend.set_session(tf.compat.v1.Session(config=tf.compat.v1.ConfigProto()))
+x = tf.layers.dense(tf.compat.v1.placeholder(tf.float32, [None, 3]), 3)
+""",
+        """import keras_estimator  # before TensorFlow: it chooses Keras 2
+import tensorflow.compat.v1 as tf
+
+tf.keras.backend.set_session(tf.Session(config=tf.ConfigProto()))
+x = tf.layers.dense(tf.placeholder(tf.float32, [None, 3]), 3)
+""",
+    ),
     "the least difference": (
         "import tensorflow as tf\n\nx = tf.layers.dense(y, 3)\n",
         "import tensorflow.compat.v1 as tf\n\nx = tf.layers.dense(y, 3)\n",

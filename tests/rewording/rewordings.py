@@ -1004,5 +1004,6 @@ def specs_in_a_function(module: ast.Module) -> bool:
             return True
     return False
 
+
 #: Those of this file: tests/rewording/everyday.py adds others, which the evaluator by itself does not all see through.
 FIRST = tuple(REWORDINGS)
