@@ -314,7 +314,8 @@ def test_models_and_metrics() -> None:
 
 @pytest.mark.parametrize("given", ["workers=4, use_multiprocessing=True", "max_queue_size=5"])
 def test_generators_with_threads_of_keras_2(given: str) -> None:
-    text = f"import tensorflow as tf\nmodel = tf.keras.models.load_model('m')\nmodel.fit_generator(data(), 3, {given})\n"
+    text = "import tensorflow as tf\nmodel = tf.keras.models.load_model('m')\n"
+    text += f"model.fit_generator(data(), 3, {given})\n"
     new, findings = modern(text)
     assert new.startswith(HEADER) and f"model.fit(data(), steps_per_epoch=3, {given})" in new
     assert findings == ["TFM714 3"] and modern(new)[0] == new
