@@ -334,6 +334,13 @@ class DistributedOptimizer(tf1.train.Optimizer):
         return self._optimizer.variables(*args, **kwargs)
 
 
+# A class that takes a name of this file for its own sees only what a module holds: other names for these.
+_broadcast_variables = broadcast_variables
+_broadcast_global_variables = broadcast_global_variables
+_Optimizer = DistributedOptimizer
+_Compression = Compression
+
+
 class AllWorkers:
     """The workers as one value, for code that is handed it, under the names that such code was written for."""
 
@@ -349,9 +356,9 @@ class AllWorkers:
     allreduce = staticmethod(all_reduce)
     allgather = staticmethod(all_gather)
     broadcast = staticmethod(broadcast_from)
-    broadcast_variables = staticmethod(broadcast_variables)
-    broadcast_global_variables = staticmethod(broadcast_global_variables)
+    broadcast_variables = staticmethod(_broadcast_variables)
+    broadcast_global_variables = staticmethod(_broadcast_global_variables)
     BroadcastGlobalVariablesHook = BroadcastVariablesHook
-    DistributedOptimizer = DistributedOptimizer
-    Compression = Compression
+    DistributedOptimizer = _Optimizer
+    Compression = _Compression
     Average, Sum = MEAN_OF_WORKERS, SUM_OF_WORKERS
