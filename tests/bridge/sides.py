@@ -66,12 +66,7 @@ with open(os.path.join(FOLDER, sys.argv[1] + ".json"), "w") as file:
 def run_both(
     program: str, folder: Path, modules: tuple[str, ...], setup: str = "", new: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `program` finds on the old side, then on the new one; `setup` is run on the old side, before it.
-
-    TensorFlow 1.15.5 has resource variables there, as 2.15.1 has: of its reference variables a step may read what it
-    has just written, so that its numbers differ from run to run (seen with two optimizers, and with one's own).
-    """
-    setup = f"    tf.enable_resource_variables()\n{setup}" if TENSORFLOW1 else setup
+    """What `program` finds on the old side, then on the new one; `setup` is run on the old side, before it."""
     script = _script(program, folder, modules, setup)
     old_python, new_python = Path(TENSORFLOW1) if TENSORFLOW1 else original_python(), new or migrated_python()
     if old_python is None or new_python is None:
