@@ -143,8 +143,7 @@ def bridge_file(
     `first` says that the file may be the first of its process to import TensorFlow.
     """
     tree = parse(text)
-    starred = names_of_stars(tree)
-    names = read_names(tree, {**starred, **(given or {})})
+    names, starred = read_with_stars(tree, given or {})
     stars = stars or Stars(unknown=any(not is_star_of_tensorflow(one) for one in names.stars))
     return _File(text, names, support, first, handed or Handed(), starred, stars).run()
 
@@ -867,11 +866,18 @@ def is_star_of_tensorflow(star: ast.ImportFrom) -> bool:
     return star.level == 0 and _is_tensorflow(canonical(star.module or ""))
 
 
-def names_of_stars(tree: ast.Module) -> dict[str, str]:
+def read_with_stars(tree: ast.Module, given: Mapping[str, str]) -> tuple[Names, dict[str, str]]:
+    """What the names of a file mean, and those of them that an `import *` from a module of TensorFlow gives."""
+    names = read_names(tree, given)
+    starred = names_of_stars(names.stars)
+    return (read_names(tree, {**starred, **given}) if starred else names), starred
+
+
+def names_of_stars(stars: Iterable[ast.ImportFrom]) -> dict[str, str]:
     """Names that each `import *` from a module of TensorFlow gives, and what they mean: those that have a home."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and not node.level and node.names[0].name == "*":
+    for node in stars:
+        if is_star_of_tensorflow(node):
             module = node.module or ""
             behind = aliases.public_names().get(rooted(module), {})
             public = canonical(module)

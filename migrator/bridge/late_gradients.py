@@ -8,7 +8,9 @@ the weights that the loss was computed with.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+
+from migrator.bridge.references import own_nodes
 
 _UPDATES = ("minimize", "apply_gradients")
 _DIFFERENTIATES = ("minimize", "compute_gradients")
@@ -32,7 +34,7 @@ def late_gradients(tree: ast.Module, meanings: Mapping[ast.expr, str]) -> list[a
     found: list[ast.Call] = []
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     for block in (tree, *functions):
-        nodes = list(_own(block))
+        nodes = list(own_nodes(block))
         assigned = _assigned(nodes)
         for node in nodes:
             if not isinstance(node, ast.With):
@@ -40,7 +42,7 @@ def late_gradients(tree: ast.Module, meanings: Mapping[ast.expr, str]) -> list[a
             awaited = [item.context_expr for item in node.items if _waits(item.context_expr, meanings)]
             if not any(_updates(one, meanings, assigned, frozenset()) for one in awaited):
                 continue
-            below = [one for statement in node.body for one in (statement, *_own(statement))]
+            below = [one for statement in node.body for one in (statement, *own_nodes(statement))]
             inside = _assigned(below)
             for call in below:
                 if isinstance(call, ast.Call) and _differentiates(call, meanings):
@@ -70,7 +72,7 @@ def _updates(
     node: ast.expr, meanings: Mapping[ast.expr, str], assigned: Mapping[str, list[ast.expr]], read: frozenset[str]
 ) -> bool:
     """Whether what is awaited runs an update of weights. `read` are the names that were followed."""
-    for part in (node, *_own(node)):
+    for part in (node, *own_nodes(node)):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func not in meanings:
             if part.func.attr in _UPDATES:
                 return True
@@ -99,13 +101,3 @@ def _assigned(nodes: list[ast.AST]) -> dict[str, list[ast.expr]]:
             if isinstance(node.func.value, ast.Name):
                 found.setdefault(node.func.value.id, []).extend(node.args)
     return found
-
-
-def _own(block: ast.AST) -> Iterator[ast.AST]:
-    """The nodes below a node, those of the functions in it left out."""
-    queue = list(ast.iter_child_nodes(block))
-    while queue:
-        node = queue.pop()
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            queue += ast.iter_child_nodes(node)

@@ -20,9 +20,10 @@ from migrator.bridge.codemod import (
     is_for_two,
     is_star_of_tensorflow,
     names_of_stars,
+    read_with_stars,
 )
 from migrator.bridge.files import Imports, Placed, place, read_imports
-from migrator.bridge.references import Names, read_names
+from migrator.bridge.references import Names
 from migrator.bridge.sessions import FOR_ALL, MAKERS
 from migrator.bridge.support import MARK, NAME
 from migrator.bridge.table import HOROVOD, is_maker, is_trainer
@@ -189,7 +190,7 @@ class _Project:
     def _read(self, path: Path) -> Names:
         if path not in self.names:
             tree = self.imports.trees[path]
-            self.names[path] = read_names(tree, {**names_of_stars(tree), **self._given(path)})
+            self.names[path], _ = read_with_stars(tree, self._given(path))
         return self.names[path]
 
     def _given(self, path: Path) -> dict[str, str]:
@@ -273,7 +274,7 @@ class _Project:
     def _stars(self, path: Path) -> Stars:
         """What other files have to do with the `import *` statements of one."""
         names = self._read(path)
-        starred = names_of_stars(names.tree)
+        starred = names_of_stars(names.stars)
         if not starred:
             return Stars()
         bound: set[str] = set()

@@ -116,6 +116,16 @@ def chain_of(node: ast.expr) -> tuple[ast.expr, ...]:
     return (node, *reversed(nodes)) if isinstance(node, ast.Name) else ()
 
 
+def own_nodes(block: ast.AST) -> Iterator[ast.AST]:
+    """The nodes below a node, those of the functions in it left out."""
+    queue = list(ast.iter_child_nodes(block))
+    while queue:
+        node = queue.pop()
+        yield node
+        if not isinstance(node, _FUNCTIONS):
+            queue += ast.iter_child_nodes(node)
+
+
 class _Reader:
     def __init__(self, tree: ast.Module, given: Mapping[str, str]) -> None:
         self.tree = tree

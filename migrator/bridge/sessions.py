@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Union
 
+from migrator.bridge.references import own_nodes
 from migrator.bridge.table import is_maker, is_trainer
 
 FUNCTION = "in_default_graph"
@@ -72,7 +73,7 @@ def own_sessions(
     for function in [None, *functions]:
         if function is not None and any(_last(one) == FUNCTION for one in function.decorator_list):
             continue
-        nodes = list(_own(tree if function is None else function))
+        nodes = list(own_nodes(tree if function is None else function))
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         inside = {
             one for node in nodes if isinstance(node, ast.With) and _enters(node, meanings) for one in _below(node)
@@ -105,12 +106,12 @@ def needing_default_graph(
     blocks: list[ast.AST] = [tree]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and not _is_decorated(node):
-            nodes = list(_own(node))
+            nodes = list(own_nodes(node))
             if node.name == "main" or any(_makes_or_runs(one, meanings, supported) for one in nodes):
                 blocks.append(node)
     found: list[ast.Call] = []
     for block in blocks:  # which grows
-        for node in _own(block):
+        for node in own_nodes(block):
             if not isinstance(node, ast.Call):
                 continue
             called = functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
@@ -145,16 +146,6 @@ def _is_decorated(function: Function) -> bool:
 
 def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _own(block: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a block, those of the functions in it left out."""
-    queue = list(ast.iter_child_nodes(block))
-    while queue:
-        node = queue.pop()
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            queue += ast.iter_child_nodes(node)
 
 
 def _below(node: ast.With) -> Iterator[ast.AST]:
