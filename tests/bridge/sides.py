@@ -44,8 +44,11 @@ def plain(value):
 
 
 """
+# TensorFlow 1's reference variables may be read before or after what is written to them in the same step: 1.15.5
+# differs from itself. Resource variables are what it has for that, and what 2.15.1 has.
 OLD = """\
 if OLD:
+    tf.enable_resource_variables()
     est = tf.estimator
 """
 NEW = """\

@@ -16,8 +16,6 @@ pytestmark = pytest.mark.tensorflow
 
 SETUP = """\
     import types
-    # Of reference variables one of two optimizers may read what the other has just written: 1.15.5 differs from itself.
-    tf.enable_resource_variables()
     est = types.SimpleNamespace(**{name: getattr(tf.estimator, name) for name in dir(tf.estimator) if name[0] != "_"})
     from tensorflow_estimator.python.estimator.canned import head as head_lib
     try:

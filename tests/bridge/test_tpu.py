@@ -145,9 +145,7 @@ if not OLD:  # a TPU that is not there
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    # 1.15.5 has reference variables else, of which an optimizer of one's own may read what it has just written.
-    setup = "    tf.enable_resource_variables()\n"
-    return run_both(PROGRAM.format(inside=str(INSIDE)), tmp_path_factory.mktemp("tpu"), MODULES, setup)
+    return run_both(PROGRAM.format(inside=str(INSIDE)), tmp_path_factory.mktemp("tpu"), MODULES)
 
 
 KINDS = ("momentum", "clipping", "own")
