@@ -44,12 +44,14 @@ def plain(value):
 
 
 """
-# TensorFlow 1's reference variables may be read before or after what is written to them in the same step: 1.15.5
-# differs from itself. Resource variables are what it has for that, and what 2.15.1 has.
 OLD = """\
 if OLD:
-    tf.enable_resource_variables()
     est = tf.estimator
+"""
+# TensorFlow 1's reference variables may be read before or after what is written to them in the same step, so that
+# 1.15.5 differs from itself. It has resource variables for that, as 2.15.1 has.
+RESOURCES = """\
+    tf.enable_resource_variables()
 """
 NEW = """\
 else:
@@ -69,8 +71,11 @@ with open(os.path.join(FOLDER, sys.argv[1] + ".json"), "w") as file:
 def run_both(
     program: str, folder: Path, modules: tuple[str, ...], setup: str = "", new: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `program` finds on the old side, then on the new one; `setup` is run on the old side, before it."""
-    script = _script(program, folder, modules, setup)
+    """What `program` finds on the old side, whose variables are resources, then on the new one.
+
+    `setup` is run on the old side, before it.
+    """
+    script = _script(program, folder, modules, RESOURCES + setup)
     old_python, new_python = Path(TENSORFLOW1) if TENSORFLOW1 else original_python(), new or migrated_python()
     if old_python is None or new_python is None:
         pytest.skip("no TensorFlow environments: make environments")

@@ -33,7 +33,7 @@ SETUP = """\
 """
 
 PROGRAM = """
-import shutil
+import functools, shutil
 
 random = np.random.RandomState(1)
 ROWS = 24
@@ -149,6 +149,40 @@ for name, (make, labels) in PROGRAMS.items():
     if hasattr(estimator, "predict_proba"):
         found[name]["probabilities"] = list(estimator.predict_proba(input_fn=input_fn(labels)))
 
+# Which argument of a metric's function gets the labels, the predictions and the weights.
+def first(target, guess, weight=None):
+    return tf.reduce_sum(target * (1.0 if weight is None else weight) - 2 * guess)
+
+def second(guess, label):
+    return tf.reduce_sum(guess - 2 * label)
+
+def scaled(scale, logits):
+    return tf.reduce_sum(scale * logits)
+
+found["metrics"] = {}
+for key, function, settings in (
+    ("mean", tf.metrics.mean, {}), ("weighted", tf.metrics.mean, {"weight_key": "w"}),
+    ("error", tf.metrics.mean_absolute_error, {"label_key": "two", "weight_key": "w"}),
+    ("first", first, {"label_key": "one"}), ("weighted first", first, {"label_key": "two", "weight_key": "w"}),
+    ("second", second, {"label_key": "two"}), ("scaled", functools.partial(scaled, 3.0), {"label_key": "one"}),
+    ("lambda", lambda values: tf.reduce_max(values), {"label_key": None}),
+):
+    with tf.Graph().as_default(), tf.Session() as session:
+        several = {"one": tf.constant([1.0, 5.0, 2.0]), "two": tf.constant([3.0, 0.5, 7.0])}
+        if not settings.get("label_key"):
+            several.pop("two")
+        try:
+            spec = est.MetricSpec(function, prediction_key="y", **settings)
+            ops = spec.create_metric_ops(
+                {"w": tf.constant([1.0, 2.0, 4.0])}, several, {"y": tf.constant([0.0, 1.0, 6.0]), "z": tf.zeros([3])})
+        except ValueError as error:
+            found["metrics"][key] = "ValueError"
+            continue
+        session.run(tf.local_variables_initializer())
+        found["metrics"][key] = session.run(ops[1] if isinstance(ops, tuple) else ops)
+
+if OLD:
+    tf.disable_resource_variables()  # its SDCAOptimizer takes no others
 for name, make, labels in (
     ("sdca numbers", est.LearnLinearRegressor, NUMBERS), ("sdca classes", est.LearnLinearClassifier, BINARY[:, None])
 ):
@@ -220,7 +254,7 @@ def test_it_comes_to_the_same_end(name: str, sides: tuple[dict[str, Any], dict[s
         np.testing.assert_allclose(new[key], expected, rtol=1e-3, atol=1e-3, err_msg=key)
 
 
-@pytest.mark.parametrize("name", ["rows", "spec", "export"])
+@pytest.mark.parametrize("name", ["rows", "spec", "export", "metrics"])
 def test_rows_specs_and_exports(name: str, sides: tuple[dict[str, Any], dict[str, Any]]) -> None:
     old, new = sides
     assert alike(old[name], new[name]), (old[name], new[name])

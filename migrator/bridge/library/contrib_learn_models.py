@@ -133,33 +133,55 @@ def _export_output(problem, tensors):
 
 
 class MetricSpec:
-    """A metric, and which of the predictions, labels and features it is of."""
+    """A metric, and which of the predictions, labels and features it is of.
+
+    The function may call its arguments otherwise (`target`, `logits`, `weight`), and leave out the labels. Predictions
+    go to its first argument where none is named for them, or to its second where the first one is for the labels.
+    """
 
     def __init__(self, metric_fn, prediction_key=None, label_key=None, weight_key=None):
-        self.metric_fn = metric_fn
         self.prediction_key = prediction_key
         self.label_key = label_key
         self.weight_key = weight_key
+        names = [
+            name
+            for name, parameter in inspect.signature(metric_fn).parameters.items()
+            if name not in (getattr(metric_fn, "keywords", None) or {})
+            and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+
+        def named(*choices):
+            found = [name for name in names if name in choices]
+            if len(found) > 1:
+                raise ValueError(f"Ambiguous arguments {found}, must provide only one of {choices}.")
+            return found[0] if found else None
+
+        of_labels = named("labels", "label", "targets", "target")
+        of_predictions = named("predictions", "prediction", "logits", "logit")
+        of_weights = named("weights", "weight")
+        for key, argument, what in ((label_key, of_labels, "labels"), (weight_key, of_weights, "weights")):
+            if key is not None and argument is None:
+                raise ValueError(f"{what} missing from {getattr(metric_fn, '__name__', metric_fn)}({names}).")
+
+        def metric(labels=None, predictions=None, weights=None):
+            by_name = {} if weights is None else {of_weights: weights}
+            if of_labels is not None and of_predictions is None and of_labels == names[0]:
+                return metric_fn(labels, predictions, **by_name)
+            if of_labels is not None:
+                by_name[of_labels] = labels
+            if of_predictions is not None:
+                return metric_fn(**by_name, **{of_predictions: predictions})
+            return metric_fn(predictions, **by_name)
+
+        self.metric_fn = metric
 
     def create_metric_ops(self, inputs, labels, predictions):
         """The value of the metric and its update."""
-        found = {
-            "predictions": self._one(predictions, self.prediction_key, "prediction"),
-            "labels": self._one(labels, self.label_key, "label"),
-        }
-        if self.weight_key:
-            found["weights"] = inputs[self.weight_key]
-        names = inspect.signature(self.metric_fn).parameters
-        others = {"predictions": ("prediction", "pred", "preds"), "labels": ("label", "target", "targets", "true")}
-        if all(name in names for name in found):
-            return self.metric_fn(**found)
-        named = {
-            next((other for other in others.get(name, ()) if other in names), None): value
-            for name, value in found.items()
-        }
-        if None not in named:
-            return self.metric_fn(**named)
-        return self.metric_fn(found["predictions"], found["labels"])
+        return self.metric_fn(
+            labels=self._one(labels, self.label_key, "label"),
+            predictions=self._one(predictions, self.prediction_key, "prediction"),
+            weights=inputs[self.weight_key] if self.weight_key else None,
+        )
 
     @staticmethod
     def _one(tensors, key, what):
