@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -338,29 +337,34 @@ _ROW_STEPS = 8
 
 def rows_by_flow(session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence) -> Terms:
     """The terms, with the order of rows in which the migrated program keeps weights of its own, where it concatenates
-    its inputs in another order or numbers words otherwise: two runs of a few steps tell.
+    its inputs in another order or numbers words otherwise, and which of its rows the original has not: two runs of a
+    few steps tell.
 
-    They are made only where the first losses from the same weights are apart.
+    They are made only where the first losses from the same weights are apart, or where it has more rows.
     """
     original, names, terms = evidence.main.recording, found.names, found.terms
     assert original is not None and names is not None and found.main is not None
     of = pairing.tables(original, names, terms.weights.regrouped) if names.complete else ()
+    more = terms.weights.with_more_rows if names.complete else ()
     migrated = found.main.recording
-    if not of or migrated is None or parameter_servers(case.shape):
+    if not (of or more) or migrated is None or parameter_servers(case.shape):
         return terms
     shape, replay = one_trainer(case.shape), evidence.main.record_dir
     theirs_of = migrated_shape(case, shape)
     again: dict[str, Any] = {"only_training": True, "replay": terms.replay(session, replay)}
-    if evidence.random_order:
+    compared: Recording | None
+    if more:
+        compared = None
+    elif evidence.random_order:
         first = run_program(
             session, case, "migrated", "migrated first step", theirs_of, initial=found.initial, steps=1, **again
         )
         compared = terms.of(first).recording
     else:
         compared = migrated if l2_data.same_first_batches(original, migrated) else None
-    if compared is None or pairing.first_losses_agree(original, compared):
+    if not more and (compared is None or pairing.first_losses_agree(original, compared)):
         return terms
-    values = pairing.with_like_rows(original.initial, of)
+    values = pairing.with_like_rows(original.initial, (*of, *(group.original[0].name for group in more)))
     kept = [batch.step for batch in original.batches if batch.kept]
     steps = min(_ROW_STEPS, max(kept, default=1))
     plan: dict[str, Any] = {
@@ -373,13 +377,20 @@ def rows_by_flow(session: Session, case: Case, evidence: OriginalEvidence, found
     own = weights_file(session, terms.initial(values, names))
     run = run_program(session, case, "migrated", "migrated rows", theirs_of, initial=own, **plan, **again)
     theirs = terms.of(run).recording
-    orders = {} if ours is None or theirs is None else pairing.orders(ours, theirs, names, of)
-    if not orders:
+    if ours is None or theirs is None or run.recording is None:
         return terms
+    orders = pairing.orders(ours, theirs, names, of)
     by_name = {one.name: one for one in migrated.variables}
     paired = names.to_migrated()
     pairs = [(one, by_name[paired[one.name]]) for one in original.variables if one.name in orders]
-    return replace(terms, weights=terms.weights.with_rows(pairs, orders))
+    for group in more:
+        name = group.original[0].name
+        both = pairing.gradients_of(ours, name), pairing.gradients_of(run.recording, group.migrated[0].name)
+        order = None if both[0] is None or both[1] is None else pairing.more_rows(both[0], both[1])
+        if order is not None:
+            orders[name] = order
+            pairs.append((group.original[0], group.migrated[0]))
+    return replace(terms, weights=terms.weights.with_rows(pairs, orders)) if orders else terms
 
 
 def _with_notes(level: LevelResult, terms: Terms) -> LevelResult:
@@ -392,14 +403,14 @@ def _with_notes(level: LevelResult, terms: Terms) -> LevelResult:
     return replace(level, summary=summary, notes=(*level.notes, *terms.said))
 
 
-def examples(run: Run, terms: Terms | None = None) -> Counter[str]:
-    """How often a run trained on each example, by the digest of its row in all components together.
+def examples(run: Run, terms: Terms | None = None) -> tuple[str, ...]:
+    """The examples that a run trained on, in order, each by the digest of its row in all components together.
 
     Of the batches that were kept; original.py ends the compared runs where they end. With `terms` the original's
     examples are put in the form of the migrated program.
     """
     assert run.recording is not None
-    found: Counter[str] = Counter()
+    found: list[str] = []
     for batch in run.recording.batches:
         if not batch.kept:
             continue
@@ -412,11 +423,11 @@ def examples(run: Run, terms: Terms | None = None) -> Counter[str]:
                     content = value[row : row + 1]
                     digest.update(path.encode())
                     digest.update(repr(content.tolist()).encode() if content.dtype == object else content.tobytes())
-            found[digest.hexdigest()] += 1
-    return found
+            found.append(digest.hexdigest())
+    return tuple(found)
 
 
-def examples_again(evidence: OriginalEvidence, terms: Terms) -> Counter[str] | None:
+def examples_again(evidence: OriginalEvidence, terms: Terms) -> tuple[str, ...] | None:
     """The examples of a second, equally long run of an original whose order is random; None if there is none."""
     repeat = evidence.repeat
     if not evidence.random_order or repeat is None or repeat.recording is None:

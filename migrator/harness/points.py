@@ -168,8 +168,19 @@ def _files(
     return made
 
 
+def set_rates(migrated: Recording | None) -> dict[int, float]:
+    """The learning rate of each step, where a callback or a loop of the program sets it: no count of steps tells it.
+    Empty where the optimizer knows its rate.
+    """
+    if migrated is None or migrated.optimizer is None or migrated.optimizer.settings.get("learning_rate") is None:
+        return {}
+    rates = {step.number: step.learning_rate for step in migrated.steps if step.learning_rate is not None}
+    return rates if len(set(rates.values())) > 1 else {}
+
+
 def _repeats(original: Recording, known: Recording | None, made: Recording | None, points: Sequence[Point]) -> bool:
-    """Whether single steps of a program are those of its training, wherever that was where the original was.
+    """Whether single steps of a program are those of its training, wherever that was where the original was, and have
+    its learning rates.
 
     Where they are not, the program did not start from what it was given, or does more in a step than its state tells,
     and its single steps say nothing about it.
@@ -178,7 +189,11 @@ def _repeats(original: Recording, known: Recording | None, made: Recording | Non
         return True
     first, own = ({step.number: step.loss for step in one.steps} for one in (original, known))
     single = {step.number: step.loss for step in made.steps}
+    rates, taken = ({step.number: step.learning_rate for step in one.steps} for one in (known, made))
     for place, point in enumerate(points, start=1):
+        there, here = rates.get(point.step), taken.get(place)
+        if there is not None and here is not None and not abs(here - there) <= _TOGETHER * abs(there):
+            return False
         known_there = point.step in first and point.step in own and place in single
         if point.stress or point.state != point.step - 1 or not known_there:
             continue
@@ -219,13 +234,16 @@ def judge(
         except checkpoints.NoState as error:
             return l4b_single_steps.not_tried(str(error)), ()
     points = choose(original, case.sample_steps, scaled=all(one.known for one in found.terms.data))
+    rates = set_rates(recording_of(found.compared))
+    if rates:  # what the program would do behind its last step, only the program knows
+        points = tuple(point for point in points if point.step in rates)
     if not points:
         return l4b_single_steps.not_tried("no weights and batches of the original were recorded to start from"), ()
     runs: tuple[Run, ...] = ()
     parts: list[l4b_single_steps.Part] = []
     for some in divided(points, original):
         try:
-            part, made = _compared(session, case, evidence, found, original, some, versions_differ)
+            part, made = _compared(session, case, evidence, found, original, some, rates, versions_differ)
         except RecordingError as error:
             return l4b_single_steps.not_tried(str(error)), runs
         except _NotTried as error:
@@ -267,10 +285,12 @@ def _compared(
     found: MigratedEvidence,
     original: Recording,
     points: Sequence[Point],
+    rates: Mapping[int, float],
     versions_differ: bool,
 ) -> tuple[l4b_single_steps.Part | None, tuple[Run, ...]]:
     """What some points show (None: nothing that both programs recorded), and the runs that it took, whose tensors are
-    gone. `original` is the recording that the points start from. Raises _NotTried, and RecordingError where a batch is
+    gone. `original` is the recording that the points start from, `rates` are what the migrated program sets (see
+    set_rates). Raises _NotTried, and RecordingError where a batch is
     gone.
     """
     names = found.names
@@ -318,6 +338,11 @@ def _compared(
 
     def of_migrated() -> list[Run]:
         entries = _files(session, points, original, theirs, found.terms.weights.slots_as_variables)
+        if rates:
+            entries = [
+                {**entry, "rate": rates[one.step], "rate_before": rates.get(one.step - 1, rates[one.step])}
+                for entry, one in zip(entries, points, strict=True)
+            ]
         replay = found.terms.replay(session, batches)
         made = [run("migrated", "migrated single steps", entries, replay)]
         if not made[-1].failed:

@@ -26,7 +26,10 @@ def judge(
     """Two runs that read no batch alike; the examples are given."""
     ours = replace(run(PROGRAM), sources={"input": SourceLine("o.py", 8)})
     other = theirs or run(migrated_of(PROGRAM, data_seed=2))
-    return l2_data.judge(ours, other, random_order=random_order, examples=examples, examples_again=again).level
+    read, first = (list(Counter(counts).elements()) for counts in examples)
+    repeated = None if again is None else list(Counter(again).elements())
+    pair = read, first
+    return l2_data.judge(ours, other, random_order=random_order, examples=pair, examples_again=repeated).level
 
 
 def epochs(count: int, size: int = 6) -> Counter[str]:
@@ -146,6 +149,12 @@ def test_what_may_never_pass_at_l2(batches: str) -> None:
     assert np.all([batch.size == 16 for batch in rows])
 
 
+def _passes(times: int, *, same: bool = False) -> list[str]:
+    """Examples read in so many passes, each in another order unless `same`."""
+    names = [str(number) for number in range(100)]
+    return [names[(start if same else start + 7 * one) % 100] for one in range(times) for start in range(100)]
+
+
 class TestShuffles:
     """How the two programs mix their data."""
 
@@ -155,7 +164,7 @@ class TestShuffles:
         self, ours: tuple[Shuffle, ...] | None, theirs: tuple[Shuffle, ...] | None, times: int = 3
     ) -> LevelResult:
         original, migrated = (run(PROGRAM), run(migrated_of(PROGRAM, data_seed=2)))
-        counts = dict.fromkeys(map(str, range(100)), times)
+        counts = _passes(times)
         return l2_data.judge(
             replace(original, shuffles=ours),
             replace(migrated, shuffles=theirs),
@@ -181,6 +190,28 @@ class TestShuffles:
         assert level.status is (Status.EQUIVALENT if what is None else Status.DIFFERENT), level.summary
         assert [one.tensor for one in level.differences] == ([] if what is None else [what])
 
+    @pytest.mark.parametrize(
+        ("ours", "theirs", "different"),
+        [
+            (_passes(3), _passes(3, same=True), True),  # cached behind the shuffle, or an array that is shuffled once
+            (_passes(3, same=True), _passes(3), True),
+            (_passes(3, same=True), _passes(3, same=True), False),
+            (_passes(3), _passes(3), False),
+            (_passes(3)[:250], _passes(3, same=True)[:250], True),  # an unfinished pass
+            (_passes(1), _passes(1, same=True), False),
+            (list("ab" * 3), list("abbaab"), False),  # so few come in the same order by chance
+            (list(map(str, range(100))) + ["0"] * 100, _passes(2), False),  # no passes
+        ],
+    )
+    def test_passes_of_the_same_order(self, ours: list[str], theirs: list[str], different: bool) -> None:
+        original, migrated = (run(PROGRAM), run(migrated_of(PROGRAM, data_seed=2)))
+        level = l2_data.judge(original, migrated, random_order=True, examples=(ours, theirs)).level
+        told = [one.tensor for one in level.differences]
+        assert ("order of each pass" in told) is different, level.summary
+        if different:
+            assert level.status is Status.DIFFERENT
+            assert "has the same order in the" in level.summary
+
     def test_one_pass_has_one_order(self) -> None:
         assert self.judge(self.HUNDRED, (Shuffle(100, False, False),), times=1).status is Status.EQUIVALENT
         assert self.judge(self.HUNDRED, (Shuffle(100, False, True, True),), times=1).status is Status.EQUIVALENT
@@ -202,7 +233,7 @@ class TestShuffles:
         both = (self.HUNDRED, self.HUNDRED)
         assert "is up to the program's seed alone" not in self.judge(*both).summary
         # What migrated.py asks for where neither program has a seed of its own and both read in a fixed order.
-        counts = dict.fromkeys(map(str, range(100)), 3)
+        counts = _passes(3)
         pair = replace(original, shuffles=both[0]), replace(migrated, shuffles=both[1])
         level = l2_data.judge(*pair, random_order=True, examples=(counts, counts)).level
         assert level.status is Status.EQUIVALENT

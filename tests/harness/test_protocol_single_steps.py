@@ -135,6 +135,23 @@ def test_a_program_that_goes_on_whatever_it_is_given_is_seen() -> None:
     assert not points._repeats(recording, recording, replace(recording, steps=own), chosen)
 
 
+def test_rates_that_a_program_sets_itself_are_known_of_its_own_steps() -> None:
+    recording = run(Program(optimizer="momentum", steps=6, rate_at_step=(4, 0.01)))
+    assert recording.optimizer is not None
+    by_count = replace(recording.optimizer, settings={**recording.optimizer.settings, "learning_rate": None})
+    given = replace(recording.optimizer, settings={**recording.optimizer.settings, "learning_rate": 0.1})
+    assert points.set_rates(replace(recording, optimizer=by_count)) == {}
+    rates = points.set_rates(replace(recording, optimizer=given))
+    assert rates == {step.number: step.learning_rate for step in recording.steps} and len(set(rates.values())) == 2
+    assert points.set_rates(replace(run(Program(steps=6)), optimizer=given)) == {}  # a rate that stays
+    # Where the rates of its steps are not those of its training, its single steps say nothing.
+    chosen = [one for one in points.choose(recording) if one.step in rates]
+    single = [replace(recording.steps[one.step - 1], number=n) for n, one in enumerate(chosen, 1)]
+    assert points._repeats(recording, recording, replace(recording, steps=tuple(single)), chosen)
+    single[-1] = replace(single[-1], learning_rate=0.2)
+    assert not points._repeats(recording, recording, replace(recording, steps=tuple(single)), chosen)
+
+
 def test_a_stressed_point_changes_float_numbers_only() -> None:
     recording = run(Program(steps=2))
     point = points.Point(4, 1, recording.batches[:1], features=30.0)
@@ -226,6 +243,26 @@ class TestPairing:
         assert pairing.orders(ours, theirs, known, ("k",)) == {}
         same = replace(theirs, gradients={n: {"x": one["k"]} for n, one in ours.gradients.items()})
         assert pairing.orders(ours, same, known, ("k",)) == {}
+
+    @pytest.mark.parametrize(
+        ("order", "wanted"),
+        [
+            ([-1, 0, 1, 2, 3, 4], [-1, 0, 1, 2, 3, 4]),  # StringLookup: the unknown word first
+            ([0, 1, 2, 3, 4, -1], [0, 1, 2, 3, 4, -1]),
+            ([-1, -1, 0, 1, 2, 3, 4], [-1, -1, 0, 1, 2, 3, 4]),
+            ([4, -1, 0, 1], None),  # no row for each of the original's
+            ([4, 1, -1, 0, 2, 3], [4, 1, -1, 0, 2, 3]),
+        ],
+    )
+    def test_rows_that_only_the_migrated_program_has(self, order: list[int], wanted: list[int] | None) -> None:
+        gradients = np.float32([[1, 2, 0, 0], [3, 4, 3, 5], [0, 1, 0, 0], [2, 0, 0, 2], [0, 1, 7, 8]])
+        theirs = np.stack([gradients[row] if row >= 0 else np.zeros(4, np.float32) for row in order])
+        found = pairing.more_rows(gradients, theirs)
+        assert (None if found is None else found.tolist()) == wanted
+        # One of them is used: that is another program.
+        theirs[order.index(-1)] = 3.0
+        assert pairing.more_rows(gradients, theirs) is None
+        assert pairing.more_rows(0 * gradients, 0 * theirs) is None
 
     def test_like_rows_are_the_mean_of_all(self) -> None:
         made = pairing.with_like_rows({"k": np.float32([[1, 2], [3, 6]]), "b": np.ones(2)}, ["k"])

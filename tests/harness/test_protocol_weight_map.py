@@ -55,6 +55,28 @@ def test_an_lstm_cell_of_tensorflow_1_is_that_of_keras() -> None:
     np.testing.assert_allclose(sigmoid(ko), sigmoid(o), rtol=1e-5)
 
 
+def test_a_table_with_more_rows() -> None:
+    ours = variables(("table", (3, 2)), ("dense/kernel", (2, 1)))
+    theirs = variables(("embedding/embeddings", (5, 2)), ("dense/kernel", (2, 1)))
+    found = weight_map.find(ours, theirs, {})
+    given = values(ours)
+    made = found.initial(given, {"dense/kernel": "dense/kernel"})
+    np.testing.assert_array_equal(made["embedding/embeddings"][2:], given["table"])
+    # The others are no row of the table and tell nothing.
+    np.testing.assert_allclose(made["embedding/embeddings"][:2], np.tile(given["table"].mean(0), (2, 1)), rtol=1e-6)
+    (group,) = found.with_more_rows
+    back = group.to_original(made, weights=True)
+    np.testing.assert_array_equal(back["embedding/embeddings"], given["table"])
+    assert found.told() == ("table: 2 rows more in embedding/embeddings",)
+    # As it was found by gradients, in the place of what was taken for granted.
+    last = found.with_rows([(ours[0], theirs[0])], {"table": np.array([0, 1, 2, -1, -1])})
+    np.testing.assert_array_equal(last.initial(given, {})["embedding/embeddings"][:3], given["table"])
+    assert len(last.groups) == 1
+    # Fewer rows, other columns, or a kernel for a bias are no such tables.
+    for other in (("embedding/embeddings", (2, 2)), ("embedding/embeddings", (5, 3)), ("bias", (5,))):
+        assert not weight_map.find(ours, variables(other, ("dense/kernel", (2, 1))), {}).with_more_rows
+
+
 def test_a_gru_cell_of_tensorflow_1_is_that_of_keras() -> None:
     ours = variables(
         ("rnn/gru_cell/gates/kernel", (5, 4)),

@@ -185,8 +185,37 @@ def one(loops: Loops) -> tuple[Recording, Path]:
     return loops.run(LOOP, evaluation_control=True)
 
 
+LEGACY = """
+with strategy.scope():
+    rates = tf.keras.optimizers.schedules.PiecewiseConstantDecay([2], [0.1, 0.05])
+    optimizer = tf.keras.optimizers.legacy.SGD(rates, momentum=0.9, clipvalue=0.5)
+"""
+
+
 def losses(recording: Recording) -> list[float]:
     return [step.loss for step in recording.steps]
+
+
+def test_an_optimizer_of_before_2_11_is_recorded(loops: Loops) -> None:
+    recording = loops.run(LEGACY + LOOP, evaluate=False, steps=4)[0]
+    optimizer = recording.optimizer
+    assert optimizer is not None and optimizer.name == "SGD"
+    known = {name: optimizer.settings[name] for name in ("momentum", "nesterov", "clipvalue", "clipnorm", "use_ema")}
+    wanted = {"momentum": np.float32(0.9), "nesterov": False, "clipvalue": 0.5, "clipnorm": None, "use_ema": False}
+    assert known == wanted and optimizer.settings["learning_rate"] is None  # a schedule's
+    rates = [step.learning_rate for step in recording.steps]
+    np.testing.assert_allclose(rates, [0.1, 0.1, 0.1, 0.05], rtol=1e-6)
+    for variable in recording.variables:
+        gradient = recording.gradients[1][variable.name]
+        assert np.abs(gradient).max() <= 0.5
+        # The sum of gradients, as TensorFlow 1 keeps it, and not Keras' product with the rate.
+        np.testing.assert_allclose(recording.slots[1][variable.name, "momentum"], gradient, rtol=1e-5, atol=1e-7)
+        moved = recording.initial[variable.name] - np.float32(0.1) * gradient
+        np.testing.assert_allclose(recording.states[1][variable.name], moved, rtol=1e-5, atol=1e-7)
+    control = loops.run(LEGACY + LOOP, evaluate=False, steps=1, learning_rate_factor=2.0)[0]
+    name = recording.variables[0].name
+    moved = recording.initial[name] - np.float32(0.2) * recording.gradients[1][name]
+    np.testing.assert_allclose(control.states[1][name], moved, rtol=1e-5, atol=1e-7)
 
 
 def test_a_loop_is_recorded(loops: Loops, one: tuple[Recording, Path]) -> None:

@@ -36,6 +36,15 @@ SLOTS = {
     "Adadelta": {"accumulated_grad": "accumulator", "accumulated_delta_var": "accum_update"},
     "RMSprop": {"velocity": "second_moment", "momentum": "momentum", "average_gradient": "first_moment"},
 }
+# Of the optimizers that Keras had before 2.11, and keeps as tf.keras.optimizers.legacy.
+LEGACY_SLOTS = {
+    "m": "first_moment",
+    "v": "second_moment",
+    "rms": "second_moment",
+    "mg": "first_moment",
+    "accum_grad": "accumulator",
+    "accum_var": "accum_update",
+}
 
 
 class Together(object):
@@ -59,6 +68,22 @@ def stock_class(optimizer):
     return None
 
 
+def is_legacy(optimizer):
+    """Whether this is an optimizer, or the class of one, as Keras had them before 2.11, tf.keras.optimizers.legacy."""
+    return hasattr(optimizer if isinstance(optimizer, type) else type(optimizer), "_decayed_lr")
+
+
+def rate_of(tf, optimizer):
+    """The rate of the next step: a number, a variable or a tensor."""
+    return optimizer._decayed_lr(tf.float32) if is_legacy(optimizer) else optimizer.learning_rate
+
+
+def set_rate(optimizer, rate):
+    """Gives an optimizer whose rate is a variable another one; ``rate`` may be a tensor."""
+    variable = optimizer._hyper["learning_rate"] if is_legacy(optimizer) else optimizer._learning_rate
+    variable.assign(rate)
+
+
 def own_rule(optimizer):
     """The update rule of TensorFlow 1 that a subclass of a Keras optimizer computes; None for Keras' own."""
     for kind in type(optimizer).__mro__:
@@ -80,15 +105,25 @@ def _settings(tf, optimizer):
     found = {}
     rule = own_rule(optimizer)
     for key in SETTINGS.get(kind.__name__, ("learning_rate",)) + OWN_RULES.get(rule, ()) + COMMON_SETTINGS:
-        value = getattr(optimizer, "_learning_rate" if key == "learning_rate" else key, None)
+        value = _value(optimizer, key)
         if hasattr(value, "numpy"):
             value = read(tf, value).item()
         number = isinstance(value, (bool, int, float, str))
         found[key] = parts.float32(value) if number else None
-    for key in ("momentum",):
+    for key, absent in (("momentum", 0.0), ("use_ema", False)):
         if key in found and found[key] is None:
-            found[key] = 0.0
+            found[key] = absent
     return {"name": rule or kind.__name__, "settings": found}
+
+
+def _value(optimizer, key):
+    """What an optimizer was given for a setting; what is computed from the count of steps is no number."""
+    if not is_legacy(optimizer):
+        return getattr(optimizer, "_learning_rate" if key == "learning_rate" else key, None)
+    if key == "learning_rate" and optimizer._initial_decay:
+        return None
+    given = optimizer._hyper if key in optimizer._hyper else vars(optimizer)
+    return given.get(key, given.get("_" + key))
 
 
 def divides_by_rate(optimizer):
@@ -106,7 +141,8 @@ def has_own_step(kind, stock):
     leaves that to the class that it derives from.
     """
     for one in kind.__mro__[: kind.__mro__.index(stock)]:
-        # Those of tf.keras.optimizers.legacy have no update_step.
+        if is_legacy(one) and {"_resource_apply_dense", "_resource_apply_sparse"} & set(vars(one)):
+            return True
         step = vars(one).get("update_step")
         if step is not None and "update_step" not in step.__code__.co_names:
             return True

@@ -24,7 +24,7 @@ def patch_layers(base, recorder):
         parts.wrap(normalization.BatchNormalizationBase, name, assign_average)
 
 
-def patch_sources(tf, base, optimizer, recorder):
+def patch_sources(tf, base, optimizers, recorder):
     """The user's lines that make layers, optimizers and batches."""
     layer = importlib.import_module(base + "engine.base_layer").Layer
     make = layer.__new__
@@ -41,7 +41,8 @@ def patch_sources(tf, base, optimizer, recorder):
         sources.mark(self, sources.user_line(self, "__init__"))
         return original(self, *args, **kwargs)
 
-    parts.wrap(optimizer._BaseOptimizer, "__init__", make_optimizer)
+    for kind in optimizers:
+        parts.wrap(kind, "__init__", make_optimizer)
 
     patch_batches(tf)
 
@@ -83,8 +84,11 @@ def patch_waiting(recorder):
     parts.wrap(context.Context, "remove_function", remove_function)
 
 
-def patch_gradients(tf, optimizer, recorder):
-    """Gradients as they are asked for, slots as they are made, updates, and the rate where a plan changes it."""
+def patch_gradients(tf, optimizer, legacy, recorder):
+    """Gradients as they are asked for, slots as they are made, updates, and the rate where a plan changes it.
+
+    ``legacy`` is the base class of the optimizers that Keras had before 2.11.
+    """
 
     def gradient(original, self, target, *args, **kwargs):
         recorder.saw_gradient_call(target)
@@ -109,7 +113,7 @@ def patch_gradients(tf, optimizer, recorder):
     own_optimizers.watch(first, recorder.saw_own_update)
 
     def remember_slot(original, self, model_variable, variable_name, *args, **kwargs):
-        variable = original(self, model_variable, variable_name, *args, **kwargs)
+        variable = original(self, model_variable, variable_name, *args, **kwargs)  # the same one when asked again
         slots = recorder.slots.setdefault(id(self), [])
         if not any(variable is one for _, _, one in slots):
             slots.append((model_variable, variable_name, variable))
@@ -118,13 +122,20 @@ def patch_gradients(tf, optimizer, recorder):
     # On a mesh the second one makes the slot itself.
     for kind in (optimizer._BaseOptimizer, optimizer.Optimizer):
         parts.wrap(kind, "add_variable_from_reference", remember_slot)
+    parts.wrap(legacy, "add_slot", remember_slot)
 
     def update(original, self, grads_and_vars):
         pairs = list(grads_and_vars)
         recorder.saw_update(self, pairs)
         return original(self, pairs)
 
+    def transformed(original, self, grads_and_vars):
+        pairs = list(original(self, grads_and_vars))
+        recorder.saw_update(self, pairs)
+        return pairs
+
     parts.wrap(optimizer.Optimizer, "_internal_apply_gradients", update)
+    parts.wrap(legacy, "_transform_gradients", transformed)
 
     if recorder.factor == 1.0:
         return
@@ -143,7 +154,13 @@ def patch_gradients(tf, optimizer, recorder):
         with scaling(self):
             return original(self, *args, **kwargs)
 
-    parts.wrap(optimizer._BaseOptimizer, "apply_gradients", apply_gradients)
+    def decayed_rate(original, self, *args, **kwargs):
+        value = original(self, *args, **kwargs)
+        return value * recorder.factor if id(self) in scaled else value
+
+    for kind in (optimizer._BaseOptimizer, legacy):
+        parts.wrap(kind, "apply_gradients", apply_gradients)
+    parts.wrap(legacy, "_decayed_lr", decayed_rate)
     rate = optimizer._BaseOptimizer.learning_rate
 
     def scaled_rate(self):

@@ -1,7 +1,9 @@
 """Steps taken one at a time: before each, weights, slots and the count of steps become those of a point in a training.
 
 The plan's ``points`` are [{"step", "weights", "slots"}]: the number of the step (from 1), and npz files of whole
-weights and of slots ("variable|slot", as TensorFlow 1 keeps them), by the names of this program. The first point is the
+weights and of slots ("variable|slot", as TensorFlow 1 keeps them), by the names of this program; and "rate" and
+"rate_before", the learning rates of the step and of the one before it, for a program that sets them itself and not by
+the count of steps. The first point is the
 start of the training, which no file describes. Which batch a point trains on is the matter of ``replay``.
 """
 

@@ -160,7 +160,7 @@ class KerasRecorder(object):
         for part in [optimizer, *inner]:
             found = self.slots_of(part)
             if part is not optimizer and keras_optimizers.divides_by_rate(part):
-                rate = np.float32(read(self.tf, part.learning_rate) * self.factor)
+                rate = np.float32(read(self.tf, keras_optimizers.rate_of(self.tf, part)) * self.factor)
                 found = {name: value / -rate if name.endswith("|momentum") else value for name, value in found.items()}
             whole.update(found)
         return whole
@@ -172,7 +172,8 @@ class KerasRecorder(object):
         """A slot of one of several optimizers, in the form of TensorFlow 1; an operation of the step that reads it."""
         if slot != "momentum" or not keras_optimizers.divides_by_rate(optimizer):
             return variable
-        return tf.convert_to_tensor(variable) / -(tf.convert_to_tensor(optimizer.learning_rate) * self.factor)
+        rate = tf.convert_to_tensor(keras_optimizers.rate_of(tf, optimizer)) * self.factor
+        return tf.convert_to_tensor(variable) / -rate
 
     def held(self):
         """The weights of the recorded model as they are, where this process has them."""
@@ -184,9 +185,12 @@ class KerasRecorder(object):
             return
         strategy = self.model.distribute_strategy if self.coordinated else None
         self.points.counter(self.tf, strategy).assign(place)
-        if self.points.at(place) is None:
+        point = self.points.at(place)
+        if point is None:
             return
+        set_rates(optimizer, point.get("rate_before"))
         self.start_from(optimizer, *self.point_values(place, optimizer))
+        set_rates(optimizer, point.get("rate"))
 
     def point_values(self, place, optimizer):
         """What the point at this place gives: (counts, weights, slots), the weights in the order of ``parts`` and the
@@ -212,7 +216,7 @@ class KerasRecorder(object):
         remaining = iter(slots)
         for one in _several(optimizer):
             one.iterations.assign(before)
-            rate = tf.convert_to_tensor(one.learning_rate)
+            rate = tf.convert_to_tensor(keras_optimizers.rate_of(tf, one))
             if tf.executing_eagerly():
                 rate = np.float32(float(read(tf, rate)) * self.factor)
             else:
@@ -246,6 +250,8 @@ class KerasRecorder(object):
             for count in (now, before):
                 count.set_shape([])
             self.start_from(optimizer, (now, before), given[: len(self.parts)], given[len(self.parts) :])
+            rates = [point.get("rate", 0.0) for point in self.points.given]
+            set_rates(optimizer, tf.gather(tf.constant(rates, tf.float32), number) if any(rates) else None)
             return tf.constant(True)
 
         tf.cond(number < len(self.points.given), take, lambda: tf.constant(False))
@@ -253,11 +259,12 @@ class KerasRecorder(object):
     def slot_parts(self, optimizer):
         """[(part of the model's variable, name of the slot, slot variable)] of the slots in use."""
         kind = stock_class(optimizer)
-        canonical = self.slot_names.get(kind.__name__ if kind else "", {})
+        legacy = keras_optimizers.is_legacy(optimizer)
+        canonical = keras_optimizers.LEGACY_SLOTS if legacy else self.slot_names.get(kind.__name__ if kind else "", {})
         by_variable = {id(part.variable): part for part in self.parts}
         found = []
         # Keras makes this slot for plain gradient descent too, where it stays zero.
-        inert = {"m"} if kind and kind.__name__ == "SGD" and not optimizer.momentum else set()
+        inert = {"m"} if kind and kind.__name__ == "SGD" and not legacy and not optimizer.momentum else set()
         for variable, name, value in self.slots.get(id(optimizer), []):
             if name in inert:
                 continue
@@ -464,7 +471,7 @@ class KerasRecorder(object):
         # starts from is read outside.
         inside = step.graph is not None and tf.compat.v1.get_default_graph() is not step.graph
         with step.graph.as_default() if inside else contextlib.nullcontext():
-            rate = optimizer.learning_rate if rate is None or inside else rate
+            rate = keras_optimizers.rate_of(tf, optimizer) if rate is None or inside else rate
             step.rate = tf.cast(tf.convert_to_tensor(rate), tf.float32)
             step.iteration = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)
         if self.points.given:
@@ -1075,6 +1082,12 @@ def _several(optimizer):
     return getattr(optimizer, "parts", []) or [optimizer]
 
 
+def set_rates(optimizer, rate):
+    """Gives the optimizers that train a model another rate, where there is one."""
+    for one in _several(optimizer) if rate is not None else []:
+        keras_optimizers.set_rate(one, rate)
+
+
 def _elsewhere(gradient, graph):
     """Whether a gradient is that of a branch of a condition in a graph."""
     return getattr(getattr(gradient, "values", gradient), "graph", graph) is not graph
@@ -1108,6 +1121,7 @@ def install(plan, folder):
     base = tf.keras.Model.__module__.split(".")[0] + ".src."
     model = importlib.import_module(base + "engine.training").Model
     optimizer = importlib.import_module(base + "optimizers.optimizer")
+    legacy = importlib.import_module(base + "optimizers.legacy.optimizer_v2").OptimizerV2
     dropout = importlib.import_module(base + "layers.regularization.dropout").Dropout
     recorder = KerasRecorder(tf, plan, folder)
     recorder.dropout = dropout
@@ -1138,13 +1152,13 @@ def install(plan, folder):
     patch_predictions(model, recorder)
     keras_patches.patch_compile(model, recorder)
     keras_patches.patch_layers(base, recorder)
-    keras_patches.patch_sources(tf, base, optimizer, recorder)
+    keras_patches.patch_sources(tf, base, (optimizer._BaseOptimizer, legacy), recorder)
     watch_clipping(recorder.clipping)
     keras_patches.patch_waiting(recorder)
     if recorder.dispatcher is not None:
         coordinator = importlib.import_module("tensorflow.python.distribute.coordinator.cluster_coordinator")
         parts.wrap(coordinator._CoordinatedClosureQueue, "put", recorder.dispatcher.put)
-    keras_patches.patch_gradients(tf, optimizer, recorder)
+    keras_patches.patch_gradients(tf, optimizer, legacy, recorder)
     parts.wrap(
         dropout,
         "call",

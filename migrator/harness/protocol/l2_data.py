@@ -63,6 +63,25 @@ def seeded_by_chance(original: Recording, migrated: Recording) -> bool:
 _ACROSS = "passes mixed by a shuffle"
 
 
+def _ordered_otherwise(original: Recording, migrated: Recording, examples: Examples) -> LevelResult | None:
+    """DIFFERENT where only one of the programs reads each pass over its data in the order of the first."""
+    in_order = examples.repeats
+    if None in in_order or in_order[0] == in_order[1]:
+        return None
+    sides = ("original", "migrated program")
+    one, other = sides if in_order[0] else sides[::-1]
+    first = Divergence(
+        "order of each pass",
+        original="that of the first" if in_order[0] else "another each time",
+        migrated="that of the first" if in_order[1] else "another each time",
+        causes=("a cache after the shuffle keeps its order, and so does an array that is shuffled once",),
+        original_source=original.sources.get("input"),
+        migrated_source=migrated.sources.get("input"),
+    )
+    summary = f"each pass over the data has the same order in the {one}, and another one in the {other}"
+    return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=(first,))
+
+
 def _shuffled_otherwise(original: Recording, migrated: Recording, examples: Examples) -> LevelResult | None:
     """DIFFERENT where the two programs mix their data to another extent; None if they do not, or nobody knows."""
     ours, theirs = original.shuffles, migrated.shuffles
@@ -153,12 +172,14 @@ def _first_difference(
 @dataclass(frozen=True)
 class Examples:
     """How often each example was read: by the original, by the migrated program, and by a second run of the original
-    where there is one. Keys are digests of examples.
+    where there is one. Keys are digests of examples. `repeats` says of both programs whether each pass over the data
+    had the order of the first one (None: too few examples, or no two passes, to tell).
     """
 
     original: Mapping[str, int]
     migrated: Mapping[str, int]
     again: Mapping[str, int] | None = None
+    repeats: tuple[bool | None, bool | None] = (None, None)
 
     @property
     def settled(self) -> bool:
@@ -189,6 +210,18 @@ class Examples:
         return even and whole and max(self.migrated.values()) - min(self.migrated.values()) > 1
 
 
+# Examples of which two passes do not come in the same order by chance.
+_FEWEST_IN_ORDER = 10
+
+
+def repeats(read: Sequence[str]) -> bool | None:
+    """Whether each pass over the data had the order of the first one; None where that cannot be told."""
+    once = len(set(read))
+    if once < _FEWEST_IN_ORDER or len(read) < 2 * once or max(Counter(read).values()) > -(-len(read) // once):
+        return None
+    return all(one == before for one, before in zip(read[once:], read, strict=False))
+
+
 def _spread(counts: Mapping[str, int]) -> str:
     low, high = min(counts.values()), max(counts.values())
     return f"{low} time(s)" if low == high else f"{low} to {high} times"
@@ -204,7 +237,7 @@ def _random_order(original: Recording, migrated: Recording, examples: Examples) 
     ours, theirs = Counter(examples.original), Counter(examples.migrated)
     if not ours or not theirs or not _same_sizes(original, migrated):
         return None
-    mixed = _shuffled_otherwise(original, migrated, examples)
+    mixed = _ordered_otherwise(original, migrated, examples) or _shuffled_otherwise(original, migrated, examples)
     if mixed is not None:
         return mixed
     chance = seeded_by_chance(original, migrated) and examples.again is None
@@ -339,17 +372,21 @@ def judge(
     migrated: Recording,
     *,
     random_order: bool = False,
-    examples: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
-    examples_again: Mapping[str, int] | None = None,
+    examples: tuple[Sequence[str], Sequence[str]] | None = None,
+    examples_again: Sequence[str] | None = None,
 ) -> DataResult:
     """Compares the batch digests of each trainer in order.
 
-    `random_order` says that two runs of the original itself read different sequences. Then `examples` decide: how
-    often each side read each example, by digest; `examples_again` is the same of a second run of the original, and
-    shows whether these numbers are random too. The control is the original's own record without its last batches,
+    `random_order` says that two runs of the original itself read different sequences. Then `examples` decide: those
+    that each side read, in order, by digest; `examples_again` are those of a second run of the original, and show
+    whether how often each is read is random too. The control is the original's own record without its last batches,
     put through the same comparison.
     """
-    counted = None if examples is None else Examples(examples[0], examples[1], examples_again)
+    counted = None
+    if examples is not None:
+        ours, theirs = map(Counter, examples)
+        again = None if examples_again is None else Counter(examples_again)
+        counted = Examples(ours, theirs, again, (repeats(examples[0]), repeats(examples[1])))
     result = _compare(original, migrated, random_order, counted)
     control = Control(
         "the original's own batches without the last one",

@@ -61,8 +61,8 @@ def foundation(
     migrated_trainers: Sequence[str],
     *,
     random_order: bool = False,
-    examples: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
-    examples_again: Mapping[str, int] | None = None,
+    examples: tuple[Sequence[str], Sequence[str]] | None = None,
+    examples_again: Sequence[str] | None = None,
     parameter_servers: bool = False,
     own_initial: OwnInitial | None = None,
     drawn: OwnInitial = ({}, {}),
@@ -70,7 +70,7 @@ def foundation(
 ) -> Foundation:
     """L0, L0b, L1 and L2 from a run of each program on its own data. All four are always reported.
 
-    `examples` say how often each program read each example, `examples_again` the same of a second run of the original.
+    `examples` are those that each program read, in order, `examples_again` those of a second run of the original.
     `own_initial` are the values that the two programs start from by themselves, each in its own names, and `drawn`
     further draws of them, along a first axis. `regrouped` are variables that the migrated program keeps in another
     form.

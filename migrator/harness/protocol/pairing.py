@@ -108,7 +108,7 @@ def orders(
     """
     paired, found = names.to_migrated(), {}
     for name in of:
-        both = [_gradients(original, name), _gradients(migrated, paired[name])]
+        both = [gradients_of(original, name), gradients_of(migrated, paired[name])]
         if both[0] is None or both[1] is None or both[0].shape != both[1].shape:
             return {}
         scale = max(float(np.max(np.abs(one), initial=0.0)) for one in both if one is not None)
@@ -126,7 +126,31 @@ def orders(
     return found
 
 
-def _gradients(recording: Recording, name: str) -> Array | None:
+def more_rows(original: Array, migrated: Array) -> npt.NDArray[np.int64] | None:
+    """For each row of a migrated weight, which has more of them, which row of the original's it is, -1 for none, by the
+    gradients of both (a row for each row); None where no order makes them the same. Rows that have no gradient stand
+    beside those that have one.
+    """
+    more = len(migrated) - len(original)
+    scale = max(float(np.max(np.abs(one), initial=0.0)) for one in (original, migrated))
+    if scale == 0.0 or more < 0:
+        return None
+    order = np.full(len(migrated), -1, np.int64)
+    for start in range(more, -1, -1):
+        rest = np.delete(migrated, np.s_[start : start + len(original)], axis=0)
+        gap = np.max(np.abs(migrated[start : start + len(original)] - original))
+        if max(gap, np.max(np.abs(rest), initial=0.0)) <= AGREE * scale:
+            order[start : start + len(original)] = np.arange(len(original))
+            return order
+    cost = np.stack([np.max(np.abs(migrated - row), axis=1) for row in original]) / scale
+    rows, columns = linear_sum_assignment(cost)
+    order[columns] = rows
+    if cost[rows, columns].max() > AGREE or np.max(np.abs(migrated[order < 0])) > AGREE * scale:
+        return None
+    return order
+
+
+def gradients_of(recording: Recording, name: str) -> Array | None:
     """The gradients of a weight in all steps, beside each other."""
     steps = [gradients[name].astype(np.float64) for gradients in recording.gradients.values() if name in gradients]
     steps = [one for one in steps if np.isfinite(one).all()]

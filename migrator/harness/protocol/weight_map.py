@@ -26,8 +26,9 @@ class Group:
     """Weights of the original that are some weights of the migrated program, number by number.
 
     `places` hold for each migrated weight, in its shape, where each number stands among those of the original's
-    weights, one after the other. `offset` is what the migrated program's numbers are greater by: a bias of one that
-    LSTMCell adds in each step is in Keras' weight. `what` says in words how they are related.
+    weights, one after the other; -1 in rows that only the migrated weight has. `offset` is what the migrated program's
+    numbers are greater by: a bias of one that LSTMCell adds in each step is in Keras' weight. `what` says in words how
+    they are related.
     """
 
     original: tuple[Variable, ...]
@@ -49,7 +50,7 @@ class Group:
     def to_migrated(self, values: Mapping[str, Array], *, weights: bool = True) -> dict[str, Array]:
         """The migrated program's weights for values of the original's; gradients or slots where not `weights`."""
         flat = np.concatenate([np.asarray(values[one.name]).reshape(-1) for one in self.original])
-        made = {one.name: flat[places] for one, places in zip(self.migrated, self.places, strict=True)}
+        made = {one.name: _placed(flat, places) for one, places in zip(self.migrated, self.places, strict=True)}
         added = self.offset if weights else {}
         return {name: (value + added[name] if name in added else value) for name, value in made.items()}
 
@@ -67,9 +68,21 @@ class Group:
         for one, places in zip(self.migrated, self.places, strict=True):
             if given[one.name].shape != places.shape:
                 return {}
-            flat[places] = given[one.name]
+            flat[places[places >= 0]] = given[one.name][places >= 0]
         parts = np.split(flat, np.cumsum(sizes)[:-1])
         return {name: part.reshape(v.shape) for name, part, v in zip(self.names, parts, self.original, strict=True)}
+
+
+def _placed(flat: Array, places: Indices) -> Array:
+    """The numbers at some places; in rows that have none the mean of the other rows, so that nothing tells which they
+    are as long as they are not used.
+    """
+    made: Array = flat[places]
+    lacking = places < 0
+    if lacking.any():
+        rows = lacking.all(axis=tuple(range(1, places.ndim)))
+        made[rows] = made[~rows].mean(axis=0).astype(made.dtype)
+    return made
 
 
 def _group(
@@ -183,6 +196,32 @@ def _reshaped(original: Variable, migrated: Variable) -> Group | None:
     return _group([original], [migrated], "another shape", lambda v: [v[0].reshape(migrated.shape)])
 
 
+def with_rows(original: Variable, migrated: Variable, order: Sequence[int] | npt.NDArray[np.int64]) -> Group:
+    """The group of two weights, of which `order` says for each row of the migrated one which row of the original's it
+    is; -1 for none.
+    """
+    numbered = np.arange(math.prod(original.shape)).reshape(original.shape)
+    rows = np.asarray(order, np.int64)
+    places = np.where((rows >= 0).reshape(-1, *[1] * (numbered.ndim - 1)), numbered[np.maximum(rows, 0)], -1)
+    more = int((rows < 0).sum())
+    what = f"{more} row{'s' if more > 1 else ''} more" if more else "its rows in another order"
+    return Group((original,), (migrated,), (places,), what)
+
+
+def _more_rows(original: Variable, migrated: Variable) -> Group | None:
+    """A table of which the migrated program has more rows: for words that are unknown, or for padding. They are taken
+    to be its first ones, as StringLookup has them; pairing.more_rows looks which they are.
+    """
+    leaves = leaf(original.name), leaf(migrated.name)
+    if leaves[0] != leaves[1] and set(leaves) <= name_map.STANDARD_LEAVES:
+        return None
+    alike = (original.dtype, original.trainable) == (migrated.dtype, migrated.trainable)
+    if not alike or len(original.shape) != 2 or len(migrated.shape) != 2 or original.shape[1] != migrated.shape[1]:
+        return None
+    more = migrated.shape[0] - original.shape[0]
+    return with_rows(original, migrated, range(-more, original.shape[0])) if more > 0 else None
+
+
 def _in_order(originals: Sequence[Variable], migrated: Sequence[Variable]) -> list[Group] | None:
     """Groups for what has another shape, if every variable fits its counterpart in the order of creation."""
     if len(originals) != len(migrated):
@@ -191,7 +230,7 @@ def _in_order(originals: Sequence[Variable], migrated: Sequence[Variable]) -> li
     for ours, theirs in zip(originals, migrated, strict=True):
         if name_map.fits(ours, theirs):
             continue
-        made = _reshaped(ours, theirs)
+        made = _reshaped(ours, theirs) or _more_rows(ours, theirs)
         if made is None:
             return None
         found.append(made)
@@ -236,12 +275,15 @@ class WeightMap:
         self, pairs: Iterable[tuple[Variable, Variable]], orders: Mapping[str, npt.NDArray[np.int64]]
     ) -> WeightMap:
         """The map, with the rows of some weights in another order in the migrated program (see pairing.orders)."""
-        made: list[Group] = []
-        for ours, theirs in pairs:
-            if ours.name in orders:
-                places = np.arange(math.prod(ours.shape)).reshape(ours.shape)[orders[ours.name]]
-                made.append(Group((ours,), (theirs,), (places,), "its rows in another order"))
-        return replace(self, groups=(*self.groups, *made))
+        made = [with_rows(ours, theirs, orders[ours.name]) for ours, theirs in pairs if ours.name in orders]
+        gone = {group.original[0].name for group in made}
+        kept = (group for group in self.groups if not gone & {one.name for one in group.original})
+        return replace(self, groups=(*kept, *made))
+
+    @property
+    def with_more_rows(self) -> tuple[Group, ...]:
+        """Those of which the migrated program has rows that the original has not."""
+        return tuple(group for group in self.groups if any((places < 0).any() for places in group.places))
 
     def told(self) -> tuple[str, ...]:
         """What is to be said about the groups."""
