@@ -23,7 +23,7 @@ from migrator.harness.original import OriginalEvidence
 from migrator.harness.protocol import l4b_single_steps, ladder, tolerance
 from migrator.harness.protocol.l1_variables import AVERAGE
 from migrator.harness.protocol.results import LevelResult
-from migrator.harness.recording import Array, Batch, Recording, RecordingError, chosen_batches
+from migrator.harness.recording import Array, Batch, Recording, RecordingError, chosen_batches, read_batch
 from migrator.harness.runs import (
     Run,
     Session,
@@ -72,9 +72,12 @@ class Point:
         return np.multiply(value, factor, dtype=value.dtype)
 
 
-def choose(original: Recording, asked: Sequence[int] = (), *, scaled: bool = True) -> tuple[Point, ...]:
+def choose(
+    original: Recording, asked: Sequence[int] = (), *, scaled: bool = True, classes: bool = False
+) -> tuple[Point, ...]:
     """The points of a training; empty where its weights or batches were not recorded. `asked` are more steps; `scaled`
-    says whether the migrated program can be given batches with greater numbers.
+    says whether the migrated program can be given batches with greater numbers, `classes` whether the labels are
+    numbers of classes, of which there are no greater ones.
     """
     by_step: dict[int, tuple[Batch, ...]] = {}
     for batch in original.batches:
@@ -109,6 +112,7 @@ def choose(original: Recording, asked: Sequence[int] = (), *, scaled: bool = Tru
     middle = [state for state in states if state <= tolerance.LAST_STATE_STEP][-1:] or states[:1]
     unused = iter(range(3, 10_000))
     float_features, float_labels = (scaled and _floats(kept[0][0], root) for root in ("features", "labels"))
+    float_labels = float_labels and not classes
     stresses: list[dict[str, float]] = [{"weights": 10.0}, {"weights": 100.0}]
     stresses += [{"features": factor} for factor in (30.0, 1000.0) if float_features]
     stresses += [{"features": 1e-6}] if float_features else []  # where an epsilon is no longer next to nothing
@@ -118,6 +122,18 @@ def choose(original: Recording, asked: Sequence[int] = (), *, scaled: bool = Tru
         step = next(n for n in unused if n not in found and n not in changes)
         add(step, middle[0], **stress)
     return tuple(found.values())
+
+
+def labels_are_classes(record_dir: Path, batches: Sequence[Batch]) -> bool:
+    """Whether all labels that are floats are -1, 0 or 1: a loss may count on it, as that of a hinge does."""
+    kept = [batch for batch in batches if batch.kept]
+    found = [
+        value
+        for batch in kept
+        for path, value in read_batch(record_dir, batch).items()
+        if path.startswith("labels") and value.dtype.kind == "f"
+    ]
+    return bool(found) and all(np.isin(value, (-1.0, 0.0, 1.0)).all() for value in found)
 
 
 def _floats(batch: Batch, root: str) -> bool:
@@ -233,7 +249,12 @@ def judge(
             original = checkpoints.with_checkpoint(session, original, case.from_checkpoint)
         except checkpoints.NoState as error:
             return l4b_single_steps.not_tried(str(error)), ()
-    points = choose(original, case.sample_steps, scaled=all(one.known for one in found.terms.data))
+    points = choose(
+        original,
+        case.sample_steps,
+        scaled=all(one.known for one in found.terms.data),
+        classes=labels_are_classes(evidence.main.record_dir, original.batches),
+    )
     rates = set_rates(recording_of(found.compared))
     if rates:  # what the program would do behind its last step, only the program knows
         points = tuple(point for point in points if point.step in rates)

@@ -471,7 +471,9 @@ def _described(header: Mapping[str, Any], tensors: Sequence[tuple[str, Array]]) 
 def _batch(components: Components, task: str, step: int, kept: bool) -> Batch:
     ordered = tuple(sorted(components))
     digest = hashlib.sha256(json.dumps(ordered).encode()).hexdigest()
-    size = next((shape[0] for _, _, shape, _ in ordered if shape), 0)
+    # The labels first: of a ragged or sparse batch of features the first axis is that of its values.
+    sizes = {path: shape[0] for path, _, shape, _ in ordered if shape}
+    size = next((one for path, one in sizes.items() if path.startswith("labels")), next(iter(sizes.values()), 0))
     return Batch(task=task, step=step, digest=digest, size=size, components=ordered, kept=kept)
 
 

@@ -52,6 +52,26 @@ class TestUpdates:
         assert "UPDATE_OPS" in added and "momentum=1.0" in added
 
 
+@pytest.mark.parametrize(
+    ("decay", "rate", "status"),
+    [
+        (0.05, 0.01, Status.EQUIVALENT),  # the weights after each step are compared
+        (1e-4, 0.001, Status.DIFFERENT),  # no number shows it
+        (0.05, None, Status.DIFFERENT),  # a schedule's
+    ],
+)
+def test_a_decay_written_by_hand_is_left_to_the_weights(decay: float, rate: float | None, status: Status) -> None:
+    adam: dict[str, float | bool | str | None] = {"beta_1": 0.9, "weight_decay": None, "learning_rate": rate}
+    ours = replace(BASE[0], optimizer=Optimizer("AdamOptimizer", adam))
+    theirs = replace(BASE[1], optimizer=Optimizer("AdamW", {**adam, "weight_decay": decay}))
+    level = configuration.judge(ours, theirs)
+    assert level.status is status
+    assert any("weight_decay: " in note for note in level.notes) is (status is Status.EQUIVALENT)
+    # Both decay, by other shares.
+    both = replace(ours, optimizer=Optimizer("AdamW", {**adam, "weight_decay": 0.01}))
+    assert configuration.judge(both, theirs).status is Status.DIFFERENT
+
+
 class TestClipping:
     """Clipping of gradients is a setting of the optimizer on both sides."""
 

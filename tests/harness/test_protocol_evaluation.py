@@ -12,7 +12,7 @@ from numpy_programs import Program, migrated_of, run
 from migrator.harness.protocol import l7_evaluation
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.protocol.tolerance import EPS, FORWARD, TRAJECTORY, UPDATE, Tolerance
-from migrator.harness.recording import LOSS_OF_BATCHES, LOSS_OF_EXAMPLES, Evaluation, Recording, SourceLine
+from migrator.harness.recording import LOSS_OF_BATCHES, LOSS_OF_EXAMPLES, Evaluation, Prediction, Recording, SourceLine
 
 C = dict.fromkeys((FORWARD, UPDATE, TRAJECTORY), 8.0)
 # A sum of 144 terms: a floor of (4 + 12) eps of the value, and 8 of those pass.
@@ -240,6 +240,18 @@ class TestNames:
         level = judge(original(), of_loop(accuracy=0.75, test_loss=0.9))
         assert (level.status, level.summary) == (Status.INCONCLUSIVE, "only the original has loss")
         assert judge(original(), migrated(theirs({"accuracy": 0.75}, {"accuracy": 0.75}))).status is Status.INCONCLUSIVE
+
+    def test_metrics_that_a_program_computes_of_its_predictions_are_printed(self) -> None:
+        """A fit program without evaluate: it predicts, and NumPy does the rest."""
+        silent = replace(migrated([]), evaluations=())
+        predicted = replace(silent, predictions=(Prediction("local:0", 10, {}),))
+        for recording, status in (
+            (replace(predicted, printed=(0.1, 0.75003)), Status.NOT_EXERCISED),
+            (replace(predicted, printed=(0.1, 0.76)), Status.DIFFERENT),
+            (replace(silent, printed=(0.75,)), Status.DIFFERENT),  # of its training, say
+            (predicted, Status.DIFFERENT),
+        ):
+            assert judge(original(), recording).status is status
 
     def test_no_hint_where_the_value_is_another(self) -> None:
         other = theirs({"loss": 0.5, "acc": 0.7}, {"loss": 0.5, "acc": 0.7})

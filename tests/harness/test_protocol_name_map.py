@@ -52,6 +52,22 @@ def test_another_order_of_different_shapes_is_paired_by_signature() -> None:
     assert names.to_migrated()["net/dense/bias"] == "dense/bias:0"
 
 
+def test_a_bias_goes_with_the_kernel_of_its_layer() -> None:
+    """Two convolutions of other widths, made in another order: only their kernels can be told apart by shape."""
+    ours = variables(("conv1d/kernel", (2, 6, 4)), ("conv1d/bias", (4,)), ("w/kernel", (3, 6, 4)), ("w/bias", (4,)))
+    theirs = variables(("a/kernel:0", (3, 6, 4)), ("a/bias:0", (4,)), ("b/kernel:0", (2, 6, 4)), ("b/bias:0", (4,)))
+    assert name_map.build(ours, theirs).to_migrated() == {
+        "conv1d/kernel": "b/kernel:0",
+        "conv1d/bias": "b/bias:0",
+        "w/kernel": "a/kernel:0",
+        "w/bias": "a/bias:0",
+    }
+    # Two biases in one scope tell nothing: the order of creation does.
+    alone = variables(("a/kernel:0", (3, 6, 4)), ("a/bias:0", (4,)), ("a/k/kernel:0", (2, 6, 4)), ("a/bias_1:0", (4,)))
+    made = name_map.build(ours, alone).to_migrated()
+    assert (made["conv1d/bias"], made["w/bias"]) == ("a/bias:0", "a/bias_1:0")
+
+
 @pytest.mark.parametrize("drop", range(4))
 def test_a_variable_too_few_on_either_side_is_incomplete(drop: int) -> None:
     short = MIGRATED[:drop] + MIGRATED[drop + 1 :]

@@ -160,6 +160,19 @@ def test_a_stressed_point_changes_float_numbers_only() -> None:
     np.testing.assert_array_equal(point.change("features", np.ones(3, np.int64)), np.ones(3))
 
 
+def test_labels_that_name_classes_have_no_greater_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = run(Program(steps=8))
+    plain = {one.stress for one in points.choose(recording)}
+    assert any("labels" in stress for stress in plain)
+    assert {one.stress for one in points.choose(recording, classes=True)} == {s for s in plain if "labels" not in s}
+    for values, classes in (([0.0, 1.0], True), ([-1.0, 1.0], True), ([0.0, 0.5], False), ([2.0], False)):
+        batch = {"labels": np.float32(values), "features": np.float32([7.0])}
+        monkeypatch.setattr(points, "read_batch", lambda *_, batch=batch: batch)
+        assert points.labels_are_classes(tmp_path, recording.batches) is classes
+    monkeypatch.setattr(points, "read_batch", lambda *_: {"labels": np.int64([0, 1])})
+    assert not points.labels_are_classes(tmp_path, recording.batches)  # integers are not scaled at all
+
+
 def test_nothing_recorded_leaves_no_points() -> None:
     recording = run(Program(steps=2))
     assert points.choose(replace(recording, states={}, slots={})) == ()

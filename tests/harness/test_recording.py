@@ -173,14 +173,16 @@ def test_batches_and_their_digests(tmp_path: Path) -> None:
     describe(tmp_path, "local-0")
     add_step(tmp_path, "local-0", 1, 1.0, batch={"features/x": x, "labels": np.arange(3)})
     add_step(tmp_path, "local-0", 2, 1.0, batch={"features/x": x, "labels": np.arange(3)})
-    add_step(tmp_path, "local-0", 3, 1.0, batch={"features/x": x.reshape(2, 3), "labels": np.arange(3)})
+    add_step(tmp_path, "local-0", 3, 1.0, batch={"features/x": x.reshape(2, 3), "labels": np.arange(2)})
     add_step(tmp_path, "local-0", 4, 1.0, batch={"features/x": [b"ab", b"c"], "labels": np.arange(2)})
     add_step(tmp_path, "local-0", 5, 1.0, batch={"features/x": [b"a", b"bc"], "labels": np.arange(2)})
+    ragged = {"features/0": np.arange(7), "features/1": np.array([0, 4, 7]), "labels": np.arange(2)}
+    add_step(tmp_path, "local-0", 6, 1.0, batch=ragged)
     recording = read(tmp_path)
     digests = [batch.digest for batch in recording.batches]
     assert digests[0] == digests[1] == recording.steps[0].batch
     assert len({digests[0], digests[2], digests[3], digests[4]}) == 4
-    assert [batch.size for batch in recording.batches] == [3, 3, 2, 2, 2]
+    assert [batch.size for batch in recording.batches] == [3, 3, 2, 2, 2, 2]
     path, dtype, shape, digest = recording.batches[0].components[0]
     assert (path, dtype, shape) == ("features/x", "float32", (3, 2))
     assert digest == hashlib.sha256(b"float32[3, 2]" + x.tobytes()).hexdigest()

@@ -20,6 +20,7 @@ SETTINGS = {
     ),
     "Adamax": ("learning_rate", "beta_1", "beta_2", "epsilon"),
 }
+SETTINGS["AdamW"] = SETTINGS["Adam"]
 # Update rules of TensorFlow 1 that Keras does not have: a subclass of this name computes one.
 OWN_RULES = {
     "ProximalGradientDescentOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
@@ -36,6 +37,7 @@ SLOTS = {
     "Adadelta": {"accumulated_grad": "accumulator", "accumulated_delta_var": "accum_update"},
     "RMSprop": {"velocity": "second_moment", "momentum": "momentum", "average_gradient": "first_moment"},
 }
+SLOTS["AdamW"] = SLOTS["Adam"]
 # Of the optimizers that Keras had before 2.11, and keeps as tf.keras.optimizers.legacy.
 LEGACY_SLOTS = {
     "m": "first_moment",

@@ -699,7 +699,7 @@ class KerasRecorder(object):
         """Makes the variables of a model that knows its inputs by its first batch only, as a class of its own does."""
         spec = getattr(data, "element_spec", None)
         # What has variables made them by itself; the call of a model_fn of TensorFlow 1 may want labels, too.
-        if model.built or has_variables(model) or not isinstance(spec, tuple):
+        if model.built or has_variables(model) or spec is None:
             return
         tf = self.tf
 
@@ -707,7 +707,12 @@ class KerasRecorder(object):
             return tf.zeros([1, *(size or 1 for size in one.shape[1:])], one.dtype)
 
         with strategy.scope():
-            model(tf.nest.map_structure(zeros, spec[0]))
+            try:
+                model(tf.nest.map_structure(zeros, spec[0] if isinstance(spec, tuple) else spec))
+            except NotImplementedError:
+                # It has no call, only steps of its own: to trace one makes the variables and computes nothing.
+                step = tf.function(lambda data: strategy.run(model.train_step, args=(data,)))
+                step.get_concrete_function(spec)
 
     def fit(self, original, signature, model, *args, **kwargs):
         if self.training_depth:

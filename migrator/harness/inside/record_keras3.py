@@ -24,6 +24,7 @@ SLOTS = {
     "Adadelta": {"accumulated_grad": "accumulator", "accumulated_delta_var": "accum_update"},
     "RMSprop": {"velocity": "second_moment", "momentum": "momentum", "average_gradient": "first_moment"},
 }
+SLOTS["AdamW"] = SLOTS["Adam"]
 
 
 def stored(variable):

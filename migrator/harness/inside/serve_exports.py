@@ -76,6 +76,21 @@ class Model(object):
             found[name] = (tf.as_dtype(info.dtype), None if shape.rank is None else shape)
         return found
 
+    def keys(self):
+        """{key: how many numbers it has of each example} of the Examples that the model parses."""
+        found = {}
+        for operation in self.graph.get_operations():
+            if operation.type not in ("ParseExample", "ParseExampleV2"):
+                continue
+            shapes = operation.get_attr("dense_shapes")
+            # ParseExample has an input for each key, behind those of sparse features; ParseExampleV2 one for all.
+            several = operation.type == "ParseExample"
+            first = 2 + operation.get_attr("Nsparse") if several else 3
+            names = list(operation.inputs)[first : first + (len(shapes) if several else 1)]
+            values = [name for one in names for name in np.atleast_1d(self.session.run(one))]
+            found.update((name.decode(), tf.TensorShape(shape).num_elements()) for name, shape in zip(values, shapes))
+        return found
+
     def ask(self, key, asked):
         signature = self.signatures[key]
         feed = {signature.inputs[name].name: value for name, value in asked.items()}
@@ -89,6 +104,18 @@ def _saved_model(folder):
     with open(folder + "/saved_model.pb", "rb") as stream:
         found.ParseFromString(stream.read())
     return found
+
+
+def named(features, keys):
+    """The features by the names that a model knows them by, where only one of as many numbers has no name there."""
+    free = {name: value for name, value in features.items() if name not in keys}
+    found = {name: value for name, value in features.items() if name in keys}
+    for key, count in keys.items():
+        if key not in found:
+            fitting = [name for name, value in free.items() if int(np.prod(value.shape[1:])) == count]
+            if len(fitting) == 1:
+                found[key] = free.pop(fitting[0])
+    return dict(free, **found)
 
 
 def example_protos(features):
@@ -108,8 +135,10 @@ def example_protos(features):
     return np.array(protos, object)
 
 
-def request(inputs, features):
-    """A value for each input of a signature: of the batch where it has one that fits, else made up."""
+def request(inputs, features, keys):
+    """A value for each input of a signature: of the batch where it has one that fits, else made up; `keys` are those
+    of the Examples that the model parses.
+    """
     random = np.random.RandomState(7)
     rows = min([EXAMPLES if features else MADE_UP, *map(len, features.values())])
     found = {}
@@ -128,7 +157,7 @@ def request(inputs, features):
         if dtype == tf.string:
             if len(sizes) != 1 or not features:
                 raise ValueError("no text is known that %r could be asked" % name)
-            found[name] = example_protos(features)
+            found[name] = example_protos(named(features, keys))
         elif dtype.is_floating:
             found[name] = random.uniform(-1.0, 1.0, sizes).astype(dtype.as_numpy_dtype)
         else:
@@ -164,7 +193,7 @@ def main(job):
         try:
             if absent or not same:
                 raise ValueError("no variable of its model is called %s" % (", ".join(absent) or "as in the original"))
-            asked = request(inputs, features)
+            asked = request(inputs, features, ours.keys())
             ask("own", ours, asked)
             for seed in SEEDS:
                 ours.take(moved_one_ulp(ours.values, seed))

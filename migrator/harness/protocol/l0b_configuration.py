@@ -106,6 +106,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
 }
 # An epsilon below this adds nothing to a root or a sum of float32 that is no zero itself. Keras' Adagrad takes no zero.
 _NOTHING = 1e-20
+# A share of the weights that is far above the rounding of float32.
+_SHOWS = 1e-5
 # Settings that None switches off; in any other, None stands for a value that is computed at run time.
 _OFF = frozenset({"clipnorm", "clipvalue", "global_clipnorm", "clip_by_average_norm", "weight_decay"})
 
@@ -144,10 +146,13 @@ def _settings_of(
     rules = family(original), family(migrated)
     # What a class of the program's own computes is not known by its name.
     unknown = not set(rules) <= set(_FAMILIES.values())
-    fields = [Field("update rule", *rules, rules[0] == rules[1], effect="L4" if unknown else "")]
+    ours, theirs = original.settings, migrated.settings
+    # AdamW is Adam with a decay of the weights, which a program of TensorFlow 1 writes by hand.
+    decays = _decay_shows(ours, theirs)
+    left = unknown or (decays and set(rules) == {"adam", "adamw"})
+    fields = [Field("update rule", *rules, rules[0] == rules[1], effect="L4" if left else "")]
     if unknown and rules[0] != rules[1]:
         return fields
-    ours, theirs = original.settings, migrated.settings
     for key in sorted((set(ours) | set(theirs)) - _NOT_ARITHMETIC):
         (a, known_a), (b, known_b) = _setting(key, ours), _setting(key, theirs)
         causes = _REASONS.get(key, ())
@@ -155,13 +160,25 @@ def _settings_of(
         if (known_a and known_b) or (key in _OFF and (a is None) != (b is None)):
             # Numbers that no step can show apart are left to the steps.
             nothing = key == "epsilon" and all(isinstance(one, float) and abs(one) < _NOTHING for one in (a, b))
-            fields.append(Field(key, a, b, same(a, b), causes, effect="L4" if nothing else ""))
+            left = nothing or (key == "weight_decay" and decays)
+            fields.append(Field(key, a, b, same(a, b), causes, effect="L4" if left else ""))
         elif key == "learning_rate" and same_rates is not None:
             fields.append(Field(key, ours.get(key), theirs.get(key), same_rates(), causes))
         else:
             remark = f"{key} is computed at run time; only its effect is compared (L4)"
             fields.append(Field(key, ours.get(key), theirs.get(key), None, causes, remark=remark))
     return fields
+
+
+def _decay_shows(ours: Mapping[str, Setting], theirs: Mapping[str, Setting]) -> bool:
+    """Whether only one optimizer decays weights by itself, and by so much in a step that the weights after it show
+    whether the other program does so too.
+    """
+    decaying = [side for side in (ours, theirs) if side.get("weight_decay")]
+    if len(decaying) != 1:
+        return False
+    decay, rate = decaying[0]["weight_decay"], decaying[0].get("learning_rate")
+    return isinstance(decay, float) and isinstance(rate, float) and decay * rate >= _SHOWS
 
 
 def optimizer_fields(original: Recording, migrated: Recording) -> tuple[tuple[str, Setting, Setting, bool], ...]:

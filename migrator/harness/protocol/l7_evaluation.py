@@ -374,9 +374,16 @@ def _not_evaluated(original: Recording, migrated: Recording) -> LevelResult | No
         return LevelResult(ID, TITLE, Status.NOT_APPLICABLE, "the original never evaluates", notes=notes)
     if not migrated.evaluations:
         count = len(original.evaluations)
+        # What a program computes of its predictions is not seen as an evaluation.
+        told = None
         if migrated.loop:
-            # What such a program computes of its predictions is not seen as an evaluation.
             told = f"the original evaluates {count} time(s); no evaluation of the migrated program's own loop was seen"
+        elif migrated.predictions and _prints_metrics(original, migrated):
+            told = (
+                f"the original evaluates {count} time(s); the migrated program predicts, and prints the metrics that "
+                "the original reports: how it comes by them was not seen"
+            )
+        if told is not None:
             return LevelResult(ID, TITLE, Status.NOT_EXERCISED, told, Reason.NOT_EXERCISED)
         first = Divergence("evaluations", float(count), 0.0, causes=("evaluate() or validation_data was left out",))
         return LevelResult(
@@ -388,6 +395,23 @@ def _not_evaluated(original: Recording, migrated: Recording) -> LevelResult | No
             differences=(first,),
         )
     return None
+
+
+# How far a printed metric may be off, as a share: it is that of another training of as many steps, and is rounded.
+_AS_PRINTED = 1e-3
+
+
+def _prints_metrics(original: Recording, migrated: Recording) -> bool:
+    """Whether the migrated program prints each metric that the original was asked for (a loss it is not asked for)."""
+    wanted = {
+        value
+        for evaluation in original.evaluations
+        for name, value in metrics(evaluation).items()
+        if name != _LOSS and name not in evaluation.unasked
+    }
+    return bool(wanted) and all(
+        any(abs(one - value) <= _AS_PRINTED * abs(value) for one in migrated.printed) for value in wanted
+    )
 
 
 def _step(pair: _Pair) -> str:

@@ -89,6 +89,33 @@ def _signature(variable: Variable) -> tuple[tuple[int, ...], str, str, bool]:
     return variable.shape, variable.dtype, name if name in STANDARD_LEAVES else "", variable.trainable
 
 
+def _scope(name: str) -> str:
+    """What a layer's variables have in common: their names without the last part and the output number."""
+    return name.split(":")[0].rpartition("/")[0]
+
+
+def _beside(
+    groups: Sequence[tuple[Sequence[Variable], Sequence[Variable]]],
+) -> list[tuple[list[Variable], list[Variable]]]:
+    """The groups, with the variables of each in the order in which they are pairs: those of layers whose other
+    variables are paired already go together, the others in the order of creation.
+    """
+    scopes: dict[str, str] = {}
+    found: list[tuple[list[Variable], list[Variable]]] = []
+    for ours, theirs in sorted(groups, key=lambda group: len(group[0])):  # the plainest first
+        right = {_scope(one.name): one for one in theirs}
+        together = [(one, right[scopes[_scope(one.name)]]) for one in ours if scopes.get(_scope(one.name)) in right]
+        known = len(right) == len(theirs) and len({id(other) for _, other in together}) == len(together)
+        pairs = together if known else []
+        left = [one for one in ours if all(one is not mine for mine, _ in pairs)]
+        rest = [one for one in theirs if all(one is not other for _, other in pairs)]
+        first, second = [one for one, _ in pairs] + left, [other for _, other in pairs] + rest
+        found.append((first, second))
+        for one, other in zip(first, second, strict=False):
+            scopes.setdefault(_scope(one.name), _scope(other.name))
+    return found
+
+
 def _leftover_groups(
     originals: Sequence[Variable], migrated: Sequence[Variable]
 ) -> list[tuple[list[Variable], list[Variable]]]:
@@ -133,7 +160,8 @@ def build(
 
     A pair must agree in shape and dtype, and in the leaf name where both use a standard one. If creation
     order alone leads to a conflict, variables with the same shape, dtype, leaf name and trainability are
-    paired in creation order among themselves, then those that only one program has a standard name for.
+    paired among themselves, beside those of the same layer or in creation order, then those that only one
+    program has a standard name for.
     Raises NameMapError if the user's map cannot be applied at all.
     """
     pairs = list(_user_pairs(originals, migrated, user or {}))
@@ -160,7 +188,7 @@ def build(
             groups.setdefault(_signature(variable), ([], []))[side].append(variable)
     only_original: list[str] = []
     only_migrated: list[str] = []
-    for ours, theirs in groups.values():
+    for ours, theirs in _beside(list(groups.values())):
         pairs += [(a.name, b.name) for a, b in zip(ours, theirs, strict=False)]
         only_original += [v.name for v in ours[len(theirs) :]]
         only_migrated += [v.name for v in theirs[len(ours) :]]
