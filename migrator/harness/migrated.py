@@ -153,9 +153,16 @@ def evaluation_plan(
 
 
 def run_migrated(
-    session: Session, case: Case, progress: OnProgress, evidence: OriginalEvidence, first: Run | None
+    session: Session,
+    case: Case,
+    progress: OnProgress,
+    evidence: OriginalEvidence,
+    first: Run | None,
+    on_compared: Callable[[MigratedEvidence], None] = lambda found: None,
 ) -> MigratedEvidence:
-    """The migrated program's runs, as many as make sense, and L0 to L2. `first`: its probe, if made already."""
+    """The migrated program's runs, as many as make sense, and L0 to L2. `first`: its probe, if made already;
+    `on_compared` hears of the run that L3 to L5 judge before the known-bad versions of it are made.
+    """
     original = evidence.main.recording
     assert original is not None and evidence.failed_run is None
     shape = migrated_shape(case, one_trainer(case.shape))
@@ -257,7 +264,7 @@ def run_migrated(
     found = replace(found, levels=base.levels)
     if not base.comparable:
         return found
-    return _compared_runs(session, case, progress, evidence, found, base, total)
+    return _compared_runs(session, case, progress, evidence, found, base, total, on_compared)
 
 
 def _with_one_seed(
@@ -490,6 +497,7 @@ def _compared_runs(
     found: MigratedEvidence,
     base: ladder.Foundation,
     total: int,
+    on_compared: Callable[[MigratedEvidence], None],
 ) -> MigratedEvidence:
     """The run that L3 to L5 judge (the one made already, or a replay), and the known-bad versions of it."""
     compared = found.main
@@ -510,6 +518,7 @@ def _compared_runs(
     found = replace(found, compared=compared)
     if compared.recording is None:
         return replace(found, failed=compared)
+    on_compared(found)
     progress(Progress("migrated", total - 1, total))
     again = rerun(session, case, evidence, found)
     control = again("migrated control", learning_rate_factor=ladder.CONTROL_FACTOR)

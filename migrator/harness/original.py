@@ -186,22 +186,25 @@ def with_replicates(
     evidence: OriginalEvidence,
     progress: OnProgress,
     stop: threading.Event | None = None,
+    count: int = tolerance.REPLICATES,
 ) -> OriginalEvidence:
-    """Adds the replicates that the noise floor needs, unless they are there. Ends early on `stop`."""
-    if evidence.replicates or evidence.failed_run is not None or evidence.repeat is None:
+    """Adds the replicates that are missing to `count`. Ends early on `stop`."""
+    if len(evidence.replicates) >= count or evidence.failed_run is not None or evidence.repeat is None:
         return evidence
     original = evidence.main.recording
     assert original is not None
-    replicates = [] if evidence.random_order else [spared.measured(original, evidence.repeat)]
-    while len(replicates) < tolerance.REPLICATES:
+    replicates = list(evidence.replicates)
+    if not replicates and not evidence.random_order:
+        replicates.append(spared.measured(original, evidence.repeat))
+    while len(replicates) < count:
         if stop is not None and stop.is_set():
-            return evidence if evidence.random_order else replace(evidence, repeat=replicates[0])
-        progress(Progress("replicates", len(replicates), tolerance.REPLICATES))
+            break
+        progress(Progress("replicates", len(replicates), count))
         run = spared.measured(original, _replicate(session, case, evidence, len(replicates), evidence.random_order))
         replicates.append(run)
         if run.failed:
             break
-    progress(Progress("replicates", len(replicates), tolerance.REPLICATES))
+    progress(Progress("replicates", len(replicates), count))
     repeat = evidence.repeat if evidence.random_order else replicates[0]
     return replace(evidence, repeat=repeat, replicates=tuple(replicates))
 
@@ -223,26 +226,35 @@ def with_exact_repeat(session: Session, case: Case, evidence: OriginalEvidence) 
     return replace(evidence, exact=exact)
 
 
-def with_order(session: Session, case: Case, evidence: OriginalEvidence, progress: OnProgress) -> OriginalEvidence:
-    """Adds the runs of the whole asynchronous cluster in a fixed order, and replicates of them."""
+def with_order(
+    session: Session,
+    case: Case,
+    evidence: OriginalEvidence,
+    progress: OnProgress,
+    count: int = tolerance.REPLICATES,
+) -> OriginalEvidence:
+    """Adds the run of the whole asynchronous cluster in a fixed order, and what is missing to `count` replicates."""
     main = evidence.main.recording
-    if evidence.in_order or main is None:
+    total = count + 1
+    if len(evidence.in_order) >= total or main is None:
         return evidence
     shape = without_evaluator(case.shape)
-    total = tolerance.REPLICATES + 1
-    progress(Progress("order", 0, total))
-    first = run_program(
-        session,
-        case,
-        "original",
-        "original in order",
-        shape,
-        initial=evidence.initial,
-        turns=True,
-        steps=evidence.step_limit,
-    )
-    runs = [first]
-    for number, plan in enumerate(tolerance.replicate_plans(main.optimizer)):
+    runs = list(evidence.in_order)
+    progress(Progress("order", len(runs), total))
+    if not runs:
+        first = run_program(
+            session,
+            case,
+            "original",
+            "original in order",
+            shape,
+            initial=evidence.initial,
+            turns=True,
+            steps=evidence.step_limit,
+        )
+        runs.append(first)
+    first = runs[0]
+    for number, plan in list(enumerate(tolerance.replicate_plans(main.optimizer)))[len(runs) - 1 : count]:
         if runs[-1].failed:
             break
         progress(Progress("order", number + 1, total))
@@ -265,11 +277,15 @@ def with_order(session: Session, case: Case, evidence: OriginalEvidence, progres
     return replace(evidence, in_order=tuple(runs))
 
 
-def collect_original(session: Session, case: Case, progress: OnProgress) -> OriginalEvidence:
-    """All evidence about the original that every comparison needs, to be used for several migrated programs."""
+def collect_original(
+    session: Session, case: Case, progress: OnProgress, replicates: int = tolerance.REPLICATES
+) -> OriginalEvidence:
+    """All evidence about the original that every comparison needs, to be used for several migrated programs. With fewer
+    `replicates` a comparison that needs more runs the others.
+    """
     evidence = record_original(session, case, progress)
     case = known(case, evidence.in_step)
-    evidence = with_replicates(session, case, evidence, progress)
+    evidence = with_replicates(session, case, evidence, progress, count=replicates)
     if asynchronous(case.shape) and evidence.failed_run is None:
-        evidence = with_order(session, case, evidence, progress)
+        evidence = with_order(session, case, evidence, progress, replicates)
     return evidence

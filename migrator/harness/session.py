@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -28,8 +28,9 @@ from migrator.harness.case import (
 from migrator.harness.cluster import ForkServerError
 from migrator.harness.gathered import Findings
 from migrator.harness.migrated import MigratedEvidence, probe, run_in_order, run_migrated
-from migrator.harness.mutants import MUTANTS
+from migrator.harness.mutants import BY_ID, MUTANTS, Family
 from migrator.harness.mutants.bench import try_mutants
+from migrator.harness.mutants.killing import MISSED
 from migrator.harness.original import (
     OriginalEvidence,
     collect_original,
@@ -89,27 +90,55 @@ def _failed(findings: Findings, run: Run) -> Findings:
 
 
 def _run_beside(
-    session: Session, case: Case, progress: OnProgress, evidence: OriginalEvidence, first: Run | None
-) -> tuple[MigratedEvidence, OriginalEvidence]:
-    """Runs the migrated program against the evidence; beside it, if local, the missing replicates."""
+    session: Session,
+    case: Case,
+    progress: OnProgress,
+    evidence: OriginalEvidence,
+    first: Run | None,
+    versions_differ: bool,
+) -> tuple[MigratedEvidence, OriginalEvidence, bool]:
+    """Runs the migrated program against the evidence; beside its known-bad versions, if local, the replicates. The last
+    says whether one replicate is enough as far as the two programs go.
+    """
     stop = threading.Event()
+    begun: list[Future[OriginalEvidence]] = []
+    strictly: list[bool] = []
     with ThreadPoolExecutor(1) as pool:
-        # Two clusters at once would only get in each other's way, and a server makes one run at a time; two
-        # local programs in two interpreters have a core each.
-        later = None
-        if not case.shape.counts and not one_interpreter(case):
-            later = pool.submit(with_replicates, session, case, evidence, progress, stop)
+
+        def begin(found: MigratedEvidence) -> None:
+            strictly.append(_agree_strictly(case, evidence, found, versions_differ))
+            # Two clusters at once would only get in each other's way, and a server makes one run at a time; two
+            # local programs in two interpreters have a core each.
+            if not case.shape.counts and not one_interpreter(case):
+                count = 1 if strictly[0] else tolerance.REPLICATES
+                begun.append(pool.submit(with_replicates, session, case, evidence, progress, stop, count))
+
         try:
-            found = run_migrated(session, case, progress, evidence, first)
+            found = run_migrated(session, case, progress, evidence, first, begin)
         except BaseException as error:
             stop.set()
             # Leaving the block waits for the thread, which waits for a training. An interrupted user does not.
             if not isinstance(error, Exception):
                 session.original.close()
             raise
-        if found.compared is None:
-            stop.set()
-        return found, evidence if later is None else later.result()
+        return found, begun[0].result() if begun else evidence, any(strictly)
+
+
+def _agree_strictly(case: Case, evidence: OriginalEvidence, found: MigratedEvidence, versions_differ: bool) -> bool:
+    """Whether the two trainings, step by step, and their evaluations are no further apart than one rounding takes any
+    number. How far many roundings take the original apart cannot change what is said of them then.
+    """
+    original, migrated, names = evidence.main.recording, recording_of(found.compared), found.names
+    # Mistakes that are tried are judged by the spread: those inside it are none that the workload could show.
+    if case.all_mutants or original is None or migrated is None or names is None:
+        return False
+    if _not_comparable(original, migrated, names, whole=True) is not None:
+        return False
+    strict = tolerance.derive(original, (), versions_differ=versions_differ, added=found.terms.weights.added)
+    if not ladder.agree_strictly(original, migrated, names, strict, turns=False):
+        return False
+    pair = _evaluated(case, evidence, found)
+    return pair is None or not evaluates(case) or l7_evaluation.agrees_strictly(*pair, strict)
 
 
 def _not_comparable(original: Recording, other: Recording, names: name_map.NameMap, whole: bool) -> str | None:
@@ -126,19 +155,53 @@ def _not_comparable(original: Recording, other: Recording, names: name_map.NameM
     return None
 
 
-def _with_numbers(session: Session, findings: Findings, versions_differ: bool) -> Findings:
-    """L3 to L5, from recordings that are all there."""
-    evidence, found = findings.original, findings.migrated
+def _with_numbers(
+    session: Session, findings: Findings, progress: OnProgress, versions_differ: bool, strictly: bool
+) -> Findings:
+    """L3 to L5, with as many replicates as they need, and L4b. `strictly`: whether one may be enough."""
+    case, base = findings.case, findings
+    for count in (1, tolerance.REPLICATES) if strictly else (tolerance.REPLICATES,):
+        evidence = with_replicates(session, case, findings.original, progress, count=count)
+        if evidence.failed_run is not None:
+            return _failed(replace(base, original=evidence), evidence.failed_run)
+        findings = _judged(replace(base, original=evidence), versions_differ)
+        if len(evidence.replicates) > 1 or _shown(findings, findings.levels[len(base.levels) :]):
+            break
+    if not findings.settled and not case.both_original and not _spoiled(findings):
+        findings = _with_single_steps(session, findings, versions_differ)
+    return _with_cause_of_noise(session, findings)
+
+
+def _spoiled(findings: Findings) -> bool:
+    level = findings.level("L3")
+    return level is not None and level.reason is Reason.DATA_NOT_REPLAYABLE
+
+
+def _shown(findings: Findings, levels: Sequence[LevelResult]) -> bool:
+    """Whether all numbers agree and each known-bad version of the migrated program was seen in them."""
+    agreed = all(level.status is Status.EQUIVALENT for level in levels)
+    return agreed and all(one.status != MISSED or BY_ID[one.id].family is Family.DATA for one in findings.mutants)
+
+
+def _limits(evidence: OriginalEvidence, found: MigratedEvidence, versions_differ: bool) -> tolerance.Tolerance:
     original = evidence.main.recording
-    assert original is not None and found.names is not None
-    assert found.compared is not None and found.compared.recording is not None
-    limits = tolerance.derive(
+    assert original is not None
+    return tolerance.derive(
         original,
         evidence.replicate_recordings,
         versions_differ=versions_differ,
         limited=evidence.limited,
         added=found.terms.weights.added,
     )
+
+
+def _judged(findings: Findings, versions_differ: bool) -> Findings:
+    """L3 to L5, from recordings that are all there."""
+    evidence, found = findings.original, findings.migrated
+    original = evidence.main.recording
+    assert original is not None and found.names is not None
+    assert found.compared is not None and found.compared.recording is not None
+    limits = _limits(evidence, found, versions_differ)
     findings = replace(findings, limits=limits)
     migrated, control = found.compared.recording, recording_of(found.control)
     problem = _not_comparable(original, migrated, found.names, whole=True)
@@ -151,10 +214,7 @@ def _with_numbers(session: Session, findings: Findings, versions_differ: bool) -
     bad = found.sentinel_recordings
     levels = ladder.numbers(original, migrated, control, bad, found.names, limits)
     outcomes = ladder.sentinels(original, migrated, control, bad, found.names, limits, findings.level("L2"))
-    findings = replace(findings, levels=(*findings.levels, *levels), mutants=outcomes)
-    if not findings.settled and not findings.case.both_original:
-        findings = _with_single_steps(session, findings, versions_differ)
-    return _with_cause_of_noise(session, findings)
+    return replace(findings, levels=(*findings.levels, *levels), mutants=outcomes)
 
 
 def _with_single_steps(session: Session, findings: Findings, versions_differ: bool) -> Findings:
@@ -208,57 +268,71 @@ def _with_cause_of_noise(session: Session, findings: Findings) -> Findings:
 
 def _with_order(session: Session, findings: Findings, progress: OnProgress, versions_differ: bool) -> Findings:
     """L5s: the whole asynchronous cluster with its trainers in a fixed order."""
-    case = findings.case
-    evidence = with_order(session, case, findings.original, progress)
-    findings = replace(findings, original=evidence)
-    failed = next((run for run in evidence.in_order if run.failed), None)
-    if failed is not None:
-        return replace(findings, levels=(*findings.levels, ladder.not_in_order(failed.complaint)))
-    found = run_in_order(session, case, progress, evidence, findings.migrated)
-    findings = replace(findings, migrated=found)
-    assert found.in_order is not None and found.names is not None
-    if found.in_order.recording is None:
-        return replace(findings, levels=(*findings.levels, ladder.not_in_order(found.in_order.complaint)))
-    recordings = [run.recording for run in evidence.in_order if run.recording is not None]
-    level = ladder.in_order(
-        recordings[0],
-        recordings[1:],
-        found.in_order.recording,
-        recording_of(found.in_order_control),
-        found.names,
-        versions_differ=versions_differ,
-        limited=evidence.limited,
-    )
-    return replace(findings, levels=(*findings.levels, level))
+    case, found = findings.case, findings.migrated
+    levels, level = findings.levels, None
+    for count in (1, tolerance.REPLICATES):
+        evidence = with_order(session, case, findings.original, progress, count)
+        findings = replace(findings, original=evidence)
+        failed = next((run for run in evidence.in_order if run.failed), None)
+        if failed is not None:
+            return replace(findings, levels=(*levels, ladder.not_in_order(failed.complaint)))
+        if found.in_order is None:
+            found = run_in_order(session, case, progress, evidence, found)
+            findings = replace(findings, migrated=found)
+        assert found.in_order is not None and found.names is not None
+        original, *replicates = [run.recording for run in evidence.in_order if run.recording is not None]
+        migrated, control = found.in_order.recording, recording_of(found.in_order_control)
+        if migrated is None:
+            return replace(findings, levels=(*levels, ladder.not_in_order(found.in_order.complaint)))
+        level = ladder.in_order(
+            original,
+            replicates,
+            migrated,
+            control,
+            found.names,
+            versions_differ=versions_differ,
+            limited=evidence.limited,
+        )
+        findings = replace(findings, levels=(*levels, level))
+        strict = tolerance.derive(original, (), versions_differ=versions_differ)
+        if len(replicates) > 1 or (
+            level.status is Status.EQUIVALENT
+            and ladder.agree_strictly(original, migrated, found.names, strict, turns=True)
+        ):
+            break
+    return findings
+
+
+def _evaluated(case: Case, evidence: OriginalEvidence, found: MigratedEvidence) -> tuple[Recording, Recording] | None:
+    """The recordings of the runs in which evaluation was looked at; None where one of them is not there."""
+    local = evaluates(case)
+    runs = (evidence.main, found.main) if local else (evidence.free, found.free)
+    ours, theirs = map(recording_of, runs)
+    if ours is None or theirs is None:
+        return None
+    if local and found.replayed and found.compared is not None and found.compared.recording is not None:
+        # Left to itself the migrated program read its data in another order: its training is another one.
+        theirs = l7_evaluation.with_training_of(theirs, found.compared.recording)
+    return ours, theirs
 
 
 def _with_evaluation(findings: Findings) -> Findings:
     """L7, from the runs in which evaluation was looked at."""
-    evidence, found = findings.original, findings.migrated
-    local = evaluates(findings.case)
-    ours = evidence.main if local else evidence.free
-    theirs = found.main if local else found.free
-    if ours is None or theirs is None or ours.recording is None or theirs.recording is None:
-        return findings
-    if findings.limits is None:
+    pair = _evaluated(findings.case, findings.original, findings.migrated)
+    if pair is None or findings.limits is None:
         return findings
     if findings.case.both_original:
         summary = "an original cannot be given the weights of another run to evaluate"
         level = LevelResult(l7_evaluation.ID, l7_evaluation.TITLE, Status.NOT_APPLICABLE, summary)
         return replace(findings, levels=(*findings.levels, level))
     # In a free cluster the two trainings part by chance, and no replicate says how far.
-    replicates = evidence.replicate_recordings if local else []
-    recording = theirs.recording
-    if local and found.replayed and found.compared is not None and found.compared.recording is not None:
-        # Left to itself the migrated program read its data in another order: its training is another one.
-        recording = l7_evaluation.with_training_of(recording, found.compared.recording)
-    pair = ours.recording, recording
+    replicates = findings.original.replicate_recordings if evaluates(findings.case) else []
     level = l7_evaluation.judge(*pair, findings.limits, replicates=replicates)
-    rows = l7_evaluation.rows(*pair, findings.limits, replicates=replicates) if ours.recording.evaluations else ()
+    rows = l7_evaluation.rows(*pair, findings.limits, replicates=replicates) if pair[0].evaluations else ()
     return replace(findings, levels=(*findings.levels, level), evaluations=rows)
 
 
-def _with_artefacts(session: Session, findings: Findings) -> Findings:
+def _with_artefacts(session: Session, findings: Findings, progress: OnProgress, versions_differ: bool) -> Findings:
     """L8, from the runs in which evaluation was looked at."""
     evidence, found = findings.original, findings.migrated
     local = evaluates(findings.case)
@@ -271,6 +345,14 @@ def _with_artefacts(session: Session, findings: Findings) -> Findings:
         assert runs[0] is not None and runs[1] is not None
         served = exports.ask(session, findings.case, runs[0], runs[1], found.names, evidence.initial)
     judged = l8_artefacts.judge(ours, theirs, findings.limits, served)
+    if judged.level.status is Status.DIFFERENT and len(evidence.replicates) == 1:
+        # c may be greater than it was taken for.
+        evidence = with_replicates(session, findings.case, evidence, progress)
+        if evidence.failed_run is not None:
+            return _failed(replace(findings, original=evidence), evidence.failed_run)
+        findings = replace(findings, original=evidence, limits=_limits(evidence, found, versions_differ))
+        assert findings.limits is not None
+        judged = l8_artefacts.judge(ours, theirs, findings.limits, served)
     level, artefacts = judged.level, judged.artefacts
     resumed, more = resuming.judge(session, findings.case, evidence, found)
     if resumed is not None:
@@ -443,27 +525,23 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
     findings = Findings(case, evidence, MigratedEvidence(probe=first))
     if evidence.failed_run is not None:
         return _failed(findings, evidence.failed_run)
-    found, evidence = _run_beside(session, case, progress, evidence, first)
-    findings = replace(findings, original=evidence, migrated=found, levels=found.levels)
-    if found.failed is not None:
-        return _failed(findings, found.failed)
     # Another number of replicas adds the terms of a sum in another order, too.
     versions_differ = case.devices != case.original_devices or (
         session.server(case, "original").describe()["tensorflow"]
         != session.server(case, "migrated").describe()["tensorflow"]
     )
+    found, evidence, strictly = _run_beside(session, case, progress, evidence, first, versions_differ)
+    findings = replace(findings, original=evidence, migrated=found, levels=found.levels)
+    if found.failed is not None:
+        return _failed(findings, found.failed)
     if found.compared is not None:
-        evidence = with_replicates(session, case, evidence, progress)
-        findings = replace(findings, original=evidence)
-        if evidence.failed_run is not None:
-            return _failed(findings, evidence.failed_run)
-        findings = _with_numbers(session, findings, versions_differ)
+        findings = _with_numbers(session, findings, progress, versions_differ, strictly)
         if asynchronous(case.shape) and not findings.settled:
             findings = _with_order(session, findings, progress, versions_differ)
         if not findings.settled:
             findings = _with_evaluation(findings)
         if not findings.settled:
-            findings = _with_artefacts(session, findings)
+            findings = _with_artefacts(session, findings, progress, versions_differ)
         if not findings.settled:
             findings = _with_other_models(session, findings, progress)
         if case.seeds and asynchronous(case.shape) and not findings.settled:

@@ -187,7 +187,7 @@ class Recorded:
 
 def recorded(text: str, opened: session.Session, folder: Path, **options: Any) -> Recorded:
     case = session.make_case(*bridged(text, folder), **options)
-    return Recorded(case, opened, session.collect_original(opened, case, lambda _: None))
+    return Recorded(case, opened, session.collect_original(opened, case, lambda _: None, replicates=1))
 
 
 @pytest.fixture(scope="module")

@@ -196,7 +196,7 @@ def test_servers_of_tensorflow_2_are_compared_on_their_cluster(
     assert run.returncode == 0 and ".experimental.ParameterServerStrategy" not in migrated.read_text(), run.stdout
     session = session_for(2)
     case = make_case(original, migrated, cluster="chief=1,worker=2,ps=1")
-    evidence = collect_original(session, case, lambda _: None)
+    evidence = collect_original(session, case, lambda _: None, replicates=1)
     document = verify(case, session=session, evidence=evidence).document
     assert document["verdict"] == "EQUIVALENT", told(document)
     levels = {level["id"]: level for level in document["levels"]}

@@ -116,7 +116,10 @@ def test_an_original_runs_once_until_its_data_change(
     monkeypatch.setattr(opened.original, "run", counted)
 
     first = session.verify(case, session=opened)
-    assert (first.document["verdict"], len(runs)) == ("EQUIVALENT", 7)
+    assert (first.document["verdict"], len(runs)) == (
+        "EQUIVALENT",
+        2,
+    )  # as many as are needed where the numbers are the same
     runs.clear()
     second = session.verify(case, session=opened)
     assert (second.document["verdict"], runs) == ("EQUIVALENT", [])
@@ -133,4 +136,4 @@ def test_an_original_runs_once_until_its_data_change(
     paths[1].write_text(good)
     seed.write_text("2")
     assert session.verify(case, session=opened).document["verdict"] == "EQUIVALENT"
-    assert len(runs) == 8
+    assert len(runs) == 3

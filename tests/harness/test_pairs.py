@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from migrator.harness import session
+from migrator.harness.telling import report_of
 from tests.end_to_end.proving import told
 
 pytestmark = pytest.mark.tensorflow
@@ -43,10 +44,11 @@ def test_what_programs_compute_decides(
     session_for: Callable[[int], session.Session], name: str, verdicts: dict[str, tuple[str, str | None]]
 ) -> None:
     opened = session_for(2)
-    evidence = None
+    evidence, versions = None, (opened.original.describe(), opened.migrated.describe())
     for migrated, wanted in verdicts.items():
         case = session.make_case(PAIRS / name / "original.py", PAIRS / name / f"{migrated}.py")
-        evidence = evidence or session.collect_original(opened, case, lambda _: None)
-        made = session.verify(case, session=opened, evidence=evidence)
+        findings = session.compare(case, lambda _: None, opened, evidence)
+        evidence = findings.original
+        made = report_of(findings, versions, 0.0, 0.0)
         decided = made.document["decided_by"] if made.status.value == "DIFFERENT" else None
         assert (made.status.value, decided) == wanted, told(made.document)

@@ -349,9 +349,77 @@ class TestTolerance:
             else:
                 assert greater == 0.0
 
-    def test_one_replicate_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="at least two"):
-            tolerance.derive(run(ADAGRAD), [run(ADAGRAD, ulp_seed=1)])
+    def test_no_floor_is_below_those_of_rounding_alone(self) -> None:
+        # What lies within eight of these lies within the tolerance that any replicates give.
+        for program in (ADAGRAD, ADAM, SGD, MOMENTUM, REGULARIZED):
+            rounding, limits = tolerance.derive(run(program), ()), limits_of(program)
+            assert rounding.floors.keys() == limits.floors.keys()
+            assert all(0 < floor <= limits.floors[key] for key, floor in rounding.floors.items())
+            assert all(rounding.c[part] <= c for part, c in limits.c.items())
+            assert rounding.replicates == 0 and not any(rounding.held_out.values())
+
+    def test_a_single_replicate_counts_twice(self) -> None:
+        original = run(ADAM)
+        plan = tolerance.replicate_plans(original.optimizer)[0]
+        moved = run(ADAM, ulp_seed=int(plan["ulp_seed"]), learning_rate_factor=plan["learning_rate_factor"])
+        one, rounding = tolerance.derive(original, [moved]), tolerance.derive(original, ())
+        apart = tolerance.distances(measurements.everything(original), measurements.everything(moved))
+        late = [key for key in apart if key[1] == 30]
+        assert any(2 * apart[key] > rounding.floors[key] for key in late)
+        assert all(one.floors[key] >= max(2 * apart[key], rounding.floors[key]) for key in late)
+        assert set(one.c.values()) == {tolerance.MINIMUM_C} and one.stable(tolerance.TRAJECTORY)
+
+
+class TestOneReplicateIsEnough:
+    """`agree_strictly`: with limits of rounding alone, whether the spread of replicates can change what is said."""
+
+    def agree(self, original: Program, migrated: Program, **changes: object) -> bool:
+        ours = run(original)
+        theirs = replace(run(migrated), **changes)  # type: ignore[arg-type]
+        names = name_map.build(ours.variables, theirs.variables)
+        return ladder.agree_strictly(ours, theirs, names, tolerance.derive(ours, ()), turns=False)
+
+    @pytest.mark.parametrize("program", [ADAGRAD, SGD, MOMENTUM, REGULARIZED], ids=lambda p: p.optimizer)
+    @pytest.mark.parametrize("changes", [{}, {"float64_sums": True}], ids=["same", "other kernels"])
+    def test_of_good_migrations(self, program: Program, changes: dict[str, object]) -> None:
+        assert self.agree(program, migrated_of(program, **changes))
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"learning_rate": 0.0501},
+            {"epsilon": 1e-3},
+            {"accumulator": 0.11},
+            {"rate_at_step": (30, 0.0)},  # nothing of it is seen but the weights after the last step
+            {"train_output": False},
+            {"activation": "relu"},
+            {"loss_scale": "sum"},
+        ],
+        ids=str,
+    )
+    def test_not_of_what_differs(self, changes: dict[str, object]) -> None:
+        assert not self.agree(ADAGRAD, migrated_of(ADAGRAD, **changes))
+
+    def test_not_where_something_is_missing_or_no_number(self) -> None:
+        good = run(migrated_of(ADAGRAD))
+        assert not self.agree(ADAGRAD, migrated_of(ADAGRAD), steps=good.steps[:-1])
+        assert not self.agree(ADAGRAD, migrated_of(ADAGRAD), gradients={})
+        broken = (*good.steps[:-1], replace(good.steps[-1], loss=float("nan")))
+        assert not self.agree(ADAGRAD, migrated_of(ADAGRAD), steps=broken)
+
+    def test_not_where_regularization_is_another(self) -> None:
+        good = run(migrated_of(REGULARIZED))
+        assert good.regularization is not None
+        more = good.regularization * 1.01
+        assert not self.agree(REGULARIZED, migrated_of(REGULARIZED), regularization=more)
+
+    def test_not_where_trainings_part_after_the_horizon(self) -> None:
+        # Replicates part as far, late in a training: what is inside their spread needs it to be known.
+        good = run(migrated_of(ADAGRAD))
+        last = good.steps[-1]
+        for share, agree in ((1e-7, True), (1e-3, False)):
+            steps = (*good.steps[:-1], replace(last, loss=last.loss * (1 + share)))
+            assert self.agree(ADAGRAD, migrated_of(ADAGRAD), steps=steps) is agree
 
 
 def test_a_stop_is_reported_as_not_exercised() -> None:

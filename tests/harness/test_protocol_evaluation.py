@@ -111,11 +111,28 @@ class TestOwnTraining:
         assert level.differences[0].ratio == pytest.approx(9.0)
         assert "the trainings part" in level.differences[0].causes[0]
 
-    @pytest.mark.parametrize("count", [0, 1])
-    def test_it_is_not_judged_without_two_replicates(self, count: int) -> None:
-        level = judge(original(), migrated(theirs(WORSE)), replicates=replicates(0.5, 0.5)[:count])
-        assert level.status is Status.EQUIVALENT
-        assert "fewer than two replicates" in level.notes[0]
+    def test_it_is_not_judged_without_replicates_nor_where_one_of_several_evaluated(self) -> None:
+        alone = (*replicates(0.5), *replicates(0.5, step=20))
+        for some in ((), alone):
+            level = judge(original(), migrated(theirs(WORSE)), replicates=some)
+            assert level.status is Status.EQUIVALENT
+            assert "fewer than two replicates" in level.notes[0]
+
+    @pytest.mark.parametrize(("loss", "status"), [(0.515, Status.EQUIVALENT), (0.517, Status.DIFFERENT)])
+    def test_the_only_replicate_counts_twice(self, loss: float, status: Status) -> None:
+        other = migrated(theirs({"loss": loss, "accuracy": 0.75}))
+        assert judge(original(), other, replicates=replicates(0.501)).status is status
+
+    def test_whether_a_spread_is_needed(self) -> None:
+        def strictly(own: dict[str, float], same: dict[str, float] = GOOD) -> bool:
+            return l7_evaluation.agrees_strictly(original(), migrated(theirs(own, same)), LIMITS)
+
+        assert strictly(GOOD) and strictly({"loss": 0.5 * (1 + 7 * STEP), "accuracy": 0.75})
+        assert not strictly({"loss": 0.5 * (1 + 9 * STEP), "accuracy": 0.75})
+        assert not strictly(GOOD, {"loss": 0.5 * (1 + 9 * STEP), "accuracy": 0.75})
+        assert not strictly({"loss": 0.5, "accuracy": 0.7433})
+        # A metric that one program lacks is so in any number of replicates.
+        assert strictly({"loss": 0.5}, {"loss": 0.5})
 
     def test_one_example_counted_otherwise_is_left_to_the_same_weights(self) -> None:
         # Six replicates counted as many examples each; the losses part within their noise.

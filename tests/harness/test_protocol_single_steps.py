@@ -34,14 +34,20 @@ def joined(*steps: Recording) -> Recording:
     )
 
 
-def judged(
+def judged(far: Program, near: Program = MOMENTUM, **changes: Any) -> LevelResult:
+    """What `part_of` comes to."""
+    return l4b_single_steps.judge([part_of(far, near, **changes)])
+
+
+def part_of(
     far: Program,
     near: Program = MOMENTUM,
     stress: str = "",
     share: float = 0.0,
     apart: bool = False,
     bias: tuple[float, float] | None = None,
-) -> LevelResult:
+    replicates: int = 3,
+) -> l4b_single_steps.Part:
     """A start that agrees, then a step in which the migrated program is `far`, its loss off by a share.
 
     `bias` is what the gradients of a bias are in that step: in the original and in the migrated program.
@@ -53,7 +59,7 @@ def judged(
         pairs = zip(programs, values, strict=True)
         return joined(*(run(program, initial=value, learning_rate_factor=factor) for program, value in pairs))
 
-    originals = [of((near, near)), *(of((near, near), seed) for seed in (1, 2, 3))]
+    originals = [of((near, near)), *(of((near, near), seed) for seed in range(1, replicates + 1))]
     wrong = [of((migrated_of(near), far)), of((migrated_of(near), far), factor=1.01)]
     if share:
         last = replace(wrong[0].steps[1], loss=wrong[0].steps[1].loss * (1 + share))
@@ -67,13 +73,25 @@ def judged(
     weights = {1: originals[0].initial, 2: {names("original")[key]: value for key, value in starts[1].items()}}
     part = l4b_single_steps.compared(originals, wrong, taken, weights, RENAMED, versions_differ=True)
     assert part is not None
-    return l4b_single_steps.judge([part])
+    return part
 
 
 def test_steps_that_agree() -> None:
     level = judged(migrated_of(MOMENTUM, float64_sums=True))
     assert level.status is Status.EQUIVALENT and "1, 500000 agree" in level.summary
     assert level.control is not None and level.control.detected
+
+
+def test_whether_one_replicate_is_enough() -> None:
+    good = part_of(migrated_of(MOMENTUM, float64_sums=True), replicates=1)
+    assert good.strictly and good.control.detected
+    assert good.different is None and not l4b_single_steps.judge([good]).notes
+    assert part_of(migrated_of(MOMENTUM), stress=STRESS, share=1e-4, replicates=1).strictly  # nothing gross
+    for changes in ({"share": 1e-4}, {"share": 1e-2, "stress": STRESS}, {"bias": (0.5, 0.0)}):
+        assert not part_of(migrated_of(MOMENTUM), replicates=1, **changes).strictly, changes
+    assert not part_of(migrated_of(MOMENTUM, learning_rate=0.0501), replicates=1).strictly
+    idle = replace(MOMENTUM, learning_rate=0.0)
+    assert not part_of(migrated_of(idle), idle, replicates=1).strictly
 
 
 def test_a_rate_that_is_off_far_out_is_named_at_its_step() -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from numpy_programs import Program, migrated_of, run
+from numpy_programs import Program, initial_values, migrated_of, moved_by_one_ulp, run
 
+from migrator.harness import original as originals
 from migrator.harness import report, session
-from migrator.harness.cluster import ClusterShape
+from migrator.harness.cluster import ClusterShape, RunOutcome
+from migrator.harness.migrated import MigratedEvidence
 from migrator.harness.mutants import select
 from migrator.harness.mutants.bench import try_mutants
-from migrator.harness.protocol import l0_runs, l2_data
+from migrator.harness.protocol import l0_runs, l2_data, l4b_single_steps, name_map
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Recording
+from migrator.harness.runs import Run
 from migrator.harness.telling import report_of
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -241,6 +247,108 @@ def test_a_fixed_order_is_not_a_random_one() -> None:
     assert (fixed.status, fixed.reason) == (Status.INCONCLUSIVE, Reason.ORDER_DIFFERS)
     different = replace(level, status=Status.DIFFERENT)
     assert l2_data.fixed_order(different) is different
+
+
+class TestReplicates:
+    """How many replicates L3 to L5 ask for."""
+
+    ORIGINAL = Program(optimizer="momentum", steps=30)
+
+    def judged(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, migrated: Program, far: float = 0.0, **options: object
+    ) -> tuple[list[int], session.Findings]:
+        """The counts, and what was found where replicates part from the original by a share of the weights."""
+
+        def of(recording: Recording, role: str) -> Run:
+            return Run(role, recording.program, RunOutcome(tmp_path / role, (), None, 1.0), recording)
+
+        def of_original(number: int) -> Recording:
+            share = np.float32(1 + far * (1 if number % 2 else -1))
+            moved = moved_by_one_ulp({key: value * share for key, value in initial_values().items()}, number)
+            return run(self.ORIGINAL, initial=moved)
+
+        asked: list[int] = []
+
+        def with_replicates(*args: object, count: int = 6) -> session.OriginalEvidence:
+            evidence = args[2]
+            assert isinstance(evidence, session.OriginalEvidence)
+            asked.append(count)
+            runs = (of(of_original(number), f"replicate {number}") for number in range(1, count + 1))
+            return replace(evidence, replicates=tuple(runs))
+
+        monkeypatch.setattr(session, "with_replicates", with_replicates)
+        monkeypatch.setattr(session, "with_exact_repeat", lambda opened, case, evidence: evidence)
+        monkeypatch.setattr(session.points, "judge", lambda *args, **more: (l4b_single_steps.not_tried("here"), ()))
+        case = session.Case(tmp_path / "a.py", tmp_path / "b.py", **options)  # type: ignore[arg-type]
+        ours, theirs = run(self.ORIGINAL), run(migrated)
+        evidence = session.OriginalEvidence(of(ours, "original"), None, None)
+        compared = of(theirs, "migrated")
+        found = MigratedEvidence(
+            names=name_map.build(ours.variables, theirs.variables),
+            main=compared,
+            compared=compared,
+            control=of(run(migrated, learning_rate_factor=1.01), "control"),
+        )
+        strictly = session._agree_strictly(case, evidence, found, True)
+        findings = session.Findings(case, evidence, found)
+        return asked, session._with_numbers(None, findings, lambda _: None, True, strictly)  # type: ignore[arg-type]
+
+    def test_one_where_no_spread_can_change_what_is_said(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        asked, found = self.judged(monkeypatch, tmp_path, migrated_of(self.ORIGINAL, float64_sums=True))
+        assert asked == [1] and found.limits is not None and found.limits.replicates == 1
+        assert [level.status for level in found.levels if level.id != "L4b"] == [Status.EQUIVALENT] * 3
+
+    def test_six_where_the_numbers_differ(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        asked, found = self.judged(monkeypatch, tmp_path, migrated_of(self.ORIGINAL, learning_rate=0.0505))
+        assert asked == [6] and found.settled
+
+    def test_six_where_mistakes_are_tried(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        assert self.judged(monkeypatch, tmp_path, migrated_of(self.ORIGINAL), all_mutants=True)[0] == [6]
+
+    def test_only_missing_ones_are_run(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        ran: list[str] = []
+        number = itertools.count()
+
+        def run_program(session: object, case: object, program: str, role: str, *args: object, **plan: object) -> Run:
+            ran.append(role)
+            folder = tmp_path / f"{next(number)} {role}"
+            return Run(role, program, RunOutcome(folder, (), None, 1.0), run(self.ORIGINAL))
+
+        monkeypatch.setattr(originals, "run_program", run_program)
+        monkeypatch.setattr(originals.spared, "measured", lambda original, replicate: replicate)
+        case = session.Case(tmp_path / "a.py", tmp_path / "b.py", shape=shape("chief=1,worker=1,ps=1"))
+        given: tuple[Any, Any] = (None, case)
+        main, repeat = (run_program(None, None, "original", role) for role in ("original", "original replicate 1"))
+        evidence = session.OriginalEvidence(main, repeat, None)
+        for random_order, first in ((False, 0), (True, 1)):
+            ran.clear()
+            one = originals.with_replicates(
+                *given, replace(evidence, random_order=random_order), lambda _: None, count=1
+            )
+            # The first replicate of an original that reads the same batches each time was run to know that.
+            assert len(ran) == first and len(one.replicates) == 1
+            ran.clear()
+            six = originals.with_replicates(*given, one, lambda _: None)
+            assert ran == [f"original replicate {n}" for n in range(2, 7)] and six.replicates[0] is not None
+            assert originals.with_replicates(*given, six, lambda _: None) is six
+        ran.clear()
+        ordered = originals.with_order(*given, evidence, lambda _: None, 1)
+        assert ran == ["original in order", "original in order, replicate 1"]
+        ran.clear()
+        whole = originals.with_order(*given, ordered, lambda _: None)
+        assert ran == [f"original in order, replicate {n}" for n in range(2, 7)]
+        assert whole.in_order[:2] == ordered.in_order and len(whole.in_order) == 7
+
+    def test_six_where_the_original_does_not_repeat_itself(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        # Bit for bit the same, yet a rate that is 1 % off is hidden by how far the original's own runs are apart.
+        asked, found = self.judged(monkeypatch, tmp_path, migrated_of(self.ORIGINAL), far=0.03)
+        assert asked == [1, 6]
+        assert {level.reason for level in found.levels if level.id in ("L4", "L5")} <= {
+            Reason.CONTROL_NOT_DETECTED,
+            Reason.ENVIRONMENT_UNSTABLE,
+        }
 
 
 # -- real programs ---------------------------------------------------------------------------------------

@@ -40,7 +40,9 @@ def run(
 def _run_case(session: Session, case: SelfTestCase, progress: OnProgress, mutants: Sequence[Mutant]) -> CaseKills:
     started = time.monotonic()
     comparison = sessions.make_case(case.original, case.migrated, cluster=case.cluster)
-    findings = sessions.compare(comparison, progress, session)
+    # With all replicates: a mistake that stays inside their spread is none that the workload could show.
+    evidence = sessions.collect_original(session, comparison, progress)
+    findings = sessions.compare(comparison, progress, session, evidence)
     required = required_levels(comparison)
     decided = verdict.decide(verdict.complete(findings.levels, required), required)
     outcomes = try_mutants(session, findings, mutants, progress) if decided.status is Status.EQUIVALENT else ()

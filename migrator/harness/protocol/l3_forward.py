@@ -16,6 +16,7 @@ from migrator.harness.protocol.tolerance import FORWARD, Tolerance
 from migrator.harness.recording import Recording
 
 ID, TITLE = "L3", "Same loss before any update"
+_REGULAR = Quantity("regularization", "total"), 1
 
 
 def _first(recording: Recording) -> Measurements:
@@ -78,6 +79,22 @@ def _outputs(
     return found, tuple(notes)
 
 
+def _decisive(original: Recording, migrated: Recording, limits: Tolerance) -> Judgement:
+    """The first loss and the regularisation, as far as both programs have one."""
+    ours, theirs = _first(original), _first(migrated)
+    if not (original.regularizers and migrated.regularizers):
+        # What one program adds to its loss by hand is a term of its own in the other: the loss tells.
+        ours, theirs = ({k: v for k, v in table.items() if k != _REGULAR} for table in (ours, theirs))
+    return judging.judge(ours, theirs, limits, original)
+
+
+def agrees(original: Recording, migrated: Recording, limits: Tolerance, to_original: Mapping[str, str]) -> bool:
+    """Whether all that decides is there and inside the limits, and so are the outputs that both programs recorded."""
+    found = _decisive(original, migrated, limits)
+    outputs, _ = _outputs(original, migrated, to_original, limits)
+    return bool(found.findings) and not (found.outside or found.unjudged or outputs.unjudged)
+
+
 def judge(
     original: Recording,
     migrated: Recording,
@@ -101,13 +118,8 @@ def judge(
     control, notes = (control, ()) if control is not None else _control(original, limits)
     outputs, more = _outputs(original, migrated, rename, limits)
     notes += more
-    ours, theirs = _first(original), _first(migrated)
-    regular = Quantity("regularization", "total"), 1
-    if not (original.regularizers and migrated.regularizers):
-        # What one program adds to its loss by hand is a term of its own in the other: the loss tells.
-        ours, theirs = ({k: v for k, v in table.items() if k != regular} for table in (ours, theirs))
-    found = judging.judge(ours, theirs, limits, original)
-    if found.outside and all(f.quantity == regular[0] for f in found.outside):
+    found = _decisive(original, migrated, limits)
+    if found.outside and all(f.quantity == _REGULAR[0] for f in found.outside):
         notes += (f"{judging.described(found.outside[0])}, yet the loss agrees: the rest is added to it by hand",)
         found = found.where(lambda f: not f.outside)
 

@@ -103,6 +103,8 @@ class Part:
     notes: tuple[str, ...]
     branches: tuple[str, ...] = ()
     different: LevelResult | None = None
+    strictly: bool = False
+    """Whether no number is further apart than one rounding takes it, so that more replicates would change nothing."""
 
 
 def compared(
@@ -154,7 +156,12 @@ def compared(
     notes = _notes(found, taken, steps, stressed)
     different = _different(outside, taken, ours, theirs, to_original, verdict, notes) if outside else None
     said = branches(ours, theirs, bool(tried))
-    return Part(tuple(ordinary), tuple(tried), plain.worst, verdict, tuple(notes), said, different)
+    bare = tolerance.derive(ours, (), versions_differ=versions_differ, starts=starts, added=added)
+    apart = judging.judge(table, other, bare, ours).where(
+        lambda f: f.unjudged or (f.outside and (f.step not in stressed or gross(f)))
+    )
+    strictly = verdict.detected and not (outside or apart.findings or found.unjudged)
+    return Part(tuple(ordinary), tuple(tried), plain.worst, verdict, tuple(notes), said, different, strictly)
 
 
 def judge(parts: Sequence[Part]) -> LevelResult:

@@ -121,6 +121,16 @@ def _greatest(found: Judgement) -> Finding | None:
     )
 
 
+def compare(
+    original: Recording, other: Recording, to_original: Mapping[str, str], limits: Tolerance, *, turns: bool = False
+) -> Judgement:
+    """All losses and late weights of `other` (a recording of the migrated program) against the original's."""
+    after = 0 if turns else LAST_STATE_STEP
+    table, theirs = late(original, after=after), late(other, to_original, after=after)
+    one_sided = sorted(_weight_steps(table) ^ _weight_steps(theirs))
+    return judging.judge(_without_weights(table, one_sided), _without_weights(theirs, one_sided), limits, original)
+
+
 def judge(
     original: Recording,
     migrated: Recording,
@@ -149,8 +159,8 @@ def judge(
     table, other = late(original, after=after), late(migrated, to_original, after=after)
     last = max((when(*key) for key in table), default=0)
     one_sided = sorted(_weight_steps(table) ^ _weight_steps(other))
-    table, other = _without_weights(table, one_sided), _without_weights(other, one_sided)
-    found = _in_time(judging.judge(table, other, limits, original), when)
+    table = _without_weights(table, one_sided)
+    found = _in_time(compare(original, migrated, to_original, limits, turns=turns), when)
     seen = None if control is None else judging.judge(table, late(control, to_original, after=after), limits, original)
     measured = _measured(table, limits, when)
     trusted = 0 if seen is None else min(horizon(seen, when), measured)

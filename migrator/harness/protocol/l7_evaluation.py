@@ -11,7 +11,7 @@ import numpy as np
 from migrator.harness.protocol import compare
 from migrator.harness.protocol.compare import Kind
 from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status
-from migrator.harness.protocol.tolerance import EPS, FORWARD, TRAJECTORY, Tolerance, ratio
+from migrator.harness.protocol.tolerance import EPS, FORWARD, OF_ONE, TRAJECTORY, Tolerance, ratio
 from migrator.harness.recording import LOSS_OF_BATCHES, LOSS_OF_EXAMPLES, Evaluation, Recording
 
 ID, TITLE = "L7", "Same evaluation"
@@ -148,8 +148,10 @@ def with_training_of(migrated: Recording, replayed: Recording) -> Recording:
 def _spreads(original: Recording, replicates: Sequence[Recording]) -> dict[tuple[int, str], float]:
     """For each evaluation of the original (by position) and metric how far the replicates' values are from it.
 
-    Only where at least two replicates evaluated at that step.
+    Only where at least two replicates evaluated at that step, or the only one, which counts OF_ONE times.
     """
+    needed = min(2, len(replicates))
+    factor = OF_ONE if len(replicates) == 1 else 1.0
     found: dict[tuple[int, str], list[float]] = {}
     places = {id(evaluation): place for place, evaluation in enumerate(original.evaluations)}
     for replicate in replicates:
@@ -157,7 +159,7 @@ def _spreads(original: Recording, replicates: Sequence[Recording]) -> dict[tuple
             for name, value in metrics(mine).items():
                 if name in other.results:
                     found.setdefault((places[id(mine)], name), []).append(abs(other.results[name] - value))
-    return {key: max(gaps) for key, gaps in found.items() if len(gaps) > 1}
+    return {key: factor * max(gaps) for key, gaps in found.items() if len(gaps) >= needed}
 
 
 def _noise(original: Recording) -> dict[str, float]:
@@ -204,7 +206,17 @@ def _compare(
     replicates: Sequence[Recording],
     metric_names: Mapping[str, str],
 ) -> _Comparison:
-    spreads, noise = _spreads(original, replicates), _noise(original)
+    return _pairs(original, migrated, limits, _spreads(original, replicates), metric_names)
+
+
+def _pairs(
+    original: Recording,
+    migrated: Recording,
+    limits: Tolerance,
+    spreads: Mapping[tuple[int, str], float],
+    metric_names: Mapping[str, str],
+) -> _Comparison:
+    noise = _noise(original)
     places = {id(evaluation): place for place, evaluation in enumerate(original.evaluations)}
 
     def pairs(both: Sequence[tuple[Evaluation, Evaluation]], which: str, part: str) -> Iterator[_Pair]:
@@ -254,6 +266,18 @@ def _without_flips(same: Sequence[_Pair], own: Sequence[_Pair], limits: Toleranc
     )
 
 
+def agrees_strictly(original: Recording, migrated: Recording, limits: Tolerance) -> bool:
+    """Whether the metrics of each program's own training that both have are no further apart than rounding, and those
+    of the same weights inside the limits: no spread of the trainings is needed then. Arguments as for `judge`.
+    """
+    spreads = dict.fromkeys(
+        ((place, name) for place, one in enumerate(original.evaluations) for name in metrics(one)), 0.0
+    )
+    names = _paired(original, migrated, limits, {})
+    found = _pairs(original, migrated, limits, spreads, names)
+    return all(pair.status in (SAME, MISSING) for pair in (*found.same, *found.own))
+
+
 _WORST = (DIFFERS, MISSING, NOT_JUDGED, SAME)
 
 
@@ -294,7 +318,8 @@ def judge(
 
     (a) may differ by rounding alone, or as far as the original's metrics move with its weights moved by one ulp
     (`Evaluation.nudged`); (b) by what the `replicates` (recordings of the original moved by one ulp before training,
-    with their evaluations) show at that step, and is not judged without at least two replicates. The control is the
+    with their evaluations) show at that step, and is not judged without replicates, or where only one of several has
+    evaluated. The control is the
     migrated evaluation of the run's initial weights, of which at least one metric must differ.
     `metric_names` gives the migrated name of a metric of the original where it has another; metrics of another name
     are found by their values, too.

@@ -153,6 +153,22 @@ def _both_controls(level: LevelResult, other: Control | None) -> LevelResult:
     )
 
 
+def agree_strictly(original: Recording, migrated: Recording, names: NameMap, limits: Tolerance, *, turns: bool) -> bool:
+    """Whether every number that L3 to L5 (or with `turns` L5s) compare is there on both sides and inside the limits, at
+    all steps; also where no horizon reaches.
+
+    With limits of rounding alone this is so for programs whose spread need not be known: wider floors change nothing.
+    """
+    rename = names.to_original()
+    found = [
+        l4_state.compare(original, migrated, rename, limits),
+        l5_trajectory.compare(original, migrated, rename, limits, turns=turns),
+    ]
+    if any(one.outside or one.unjudged or not one.findings for one in found):
+        return False
+    return turns or l3_forward.agrees(original, migrated, limits, rename)
+
+
 # -- sentinels -----------------------------------------------------------------------------------------------
 
 
@@ -283,7 +299,9 @@ def in_order(
     versions_differ: bool,
     limited: bool,
 ) -> LevelResult:
-    """L5s: the whole asynchronous cluster, its trainers taking steps one after another in both programs."""
+    """L5s: the whole asynchronous cluster, its trainers taking steps one after another in both programs. Arguments as
+    for `tolerance.derive`.
+    """
     started = time.perf_counter()
     limits = tolerance.derive(original, replicates, versions_differ=versions_differ, limited=limited)
     rename = names.to_original()

@@ -14,6 +14,10 @@ less. Measured from the same weights (benchmarks/version_floor.py, the table is 
 the same program on true 1.15.5 against 2.15.1 up to 0.36, in trajectories of small sums up to 0.81; Keras against
 Estimator, on 2.15.1 and on 2.21, up to 0.15, and 4.6 behind a batch normalisation, whose division by a small standard
 deviation magnifies what its replicates show as well.
+
+Six replicates tell how far rounding may take a training apart. Where two programs are no further apart than one
+rounding takes any of their numbers (`derive` without replicates), the answer cannot change what is said of them, and
+one replicate is enough: it says whether the original repeats itself and how far out a known-bad version stands.
 """
 
 from __future__ import annotations
@@ -42,6 +46,8 @@ EPS = float(np.finfo(np.float32).eps)
 REPLICATES = 6
 MINIMUM_C = 8.0
 HELD_OUT_FACTOR = 4.0
+#: A single replicate counts as much: others stand up to 1.8 times as far out (see above).
+OF_ONE = 2.0
 # A held-out replicate this many floors away says that the machine, not the program, sets the noise.
 UNSTABLE = 16.0
 LAST_STATE_STEP = 10
@@ -57,7 +63,7 @@ class Tolerance:
     was unusable: such a quantity can be called neither equal nor different). `c` is the greatest accepted
     ratio of a difference to its floor, for each of FORWARD (step 1), UPDATE (gradients and state up to step
     10) and TRAJECTORY (losses and later state), and `held_out` the ratios that it was derived from, one per
-    replicate.
+    replicate; none where there are fewer than two.
     """
 
     floors: Mapping[tuple[Quantity, int], float]
@@ -244,7 +250,7 @@ def _running(
     taken `apart` from each other.
     """
     if apart:
-        return {key: max(value, *(noise[key] for noise in noises)) for key, value in least.items()}
+        return {key: max([value, *(noise[key] for noise in noises)]) for key, value in least.items()}
     floors: dict[tuple[Quantity, int], float] = {}
     worst: dict[Quantity, float] = {}
     for key in sorted(least, key=lambda item: item[1]):
@@ -277,13 +283,12 @@ def derive(
     `replicates` are recordings of the original run from its own initial values on its own batches, moved as
     replicate_plans says. They are `limited` if they were ended on purpose before the original's last step: what
     none of them has then gets no floor. With `versions_differ` (two TensorFlow releases) a sum of n terms may be
-    added up in another order, hence eps*sqrt(n) on what went through such sums. Needs at least two replicates.
+    added up in another order, hence eps*sqrt(n) on what went through such sums. Without replicates the floors are those
+    of rounding alone, which no others are below; one replicate counts OF_ONE times. Either way c is MINIMUM_C then.
     `starts` are the weights that each step began with, where each is taken by itself: one has no part in the noise of
     another then. `added` says by how much the migrated program's numbers of some weights are greater: a bias of 0.001
     that is stored as 1.001 is rounded as 1.001 is.
     """
-    if len(replicates) < 2:
-        raise ValueError("a noise floor needs at least two replicates")
     table = everything(original)
     terms = reduction_terms(original)
     spread = math.sqrt(terms) if versions_differ else 1.0
@@ -293,10 +298,11 @@ def derive(
     found = [_differences(table, replicate) for replicate in replicates]
     if limited:
         least = {key: value for key, value in least.items() if any(key in keys for _, keys in found)}
-    noises = [{key: noise[key] for key in least} for noise, _ in found]
+    factor = OF_ONE if len(replicates) == 1 else 1.0
+    noises = [{key: factor * noise[key] for key in least} for noise, _ in found]
 
     held_out: dict[str, list[float]] = {FORWARD: [], UPDATE: [], TRAJECTORY: []}
-    for i, noise in enumerate(noises):
+    for i, noise in enumerate(noises if len(noises) > 1 else ()):
         others = _running(least, noises[:i] + noises[i + 1 :], apart)
         worst = dict.fromkeys(held_out, 0.0)
         for (quantity, step), difference in noise.items():
@@ -307,7 +313,10 @@ def derive(
             held_out[part].append(value)
     return Tolerance(
         floors=_running(least, noises, apart),
-        c={part: max(MINIMUM_C, HELD_OUT_FACTOR * min(max(ratios), UNSTABLE)) for part, ratios in held_out.items()},
+        c={
+            part: max(MINIMUM_C, HELD_OUT_FACTOR * min(max(ratios, default=0.0), UNSTABLE))
+            for part, ratios in held_out.items()
+        },
         held_out={part: tuple(ratios) for part, ratios in held_out.items()},
         replicates=len(replicates),
         kappa=kappa(original.optimizer),

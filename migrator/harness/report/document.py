@@ -29,7 +29,7 @@ from migrator.harness.protocol.results import (
     Remedy,
     Status,
 )
-from migrator.harness.protocol.tolerance import EPS, TRAJECTORY, Tolerance
+from migrator.harness.protocol.tolerance import EPS, OF_ONE, TRAJECTORY, Tolerance
 from migrator.harness.protocol.verdict import Verdict
 from migrator.harness.recording import Recording
 from migrator.harness.report import evidence
@@ -299,7 +299,7 @@ def _metric_noise(
     original: Recording | None, replicates: Sequence[Recording], limits: Tolerance | None
 ) -> dict[tuple[str, int | None], float]:
     """By metric and step, how far apart two runs of one program may be in it: c times the worst replicate, where
-    at least two replicates evaluated. Of several evaluations at one step the first counts.
+    at least two replicates evaluated, or the only one. Of several evaluations at one step the first counts.
     """
     if original is None or limits is None:
         return {}
@@ -315,8 +315,9 @@ def _metric_noise(
     noise = {}
     for key, value in first(original).items():
         gaps = [abs(other[key] - value) for other in others if key in other]
-        if len(gaps) > 1:
-            noise[key] = limits.c[TRAJECTORY] * max(*gaps, EPS * abs(value))
+        if len(gaps) > 1 or (gaps and limits.replicates == 1):
+            factor = OF_ONE if limits.replicates == 1 else 1.0
+            noise[key] = limits.c[TRAJECTORY] * max(factor * max(gaps), EPS * abs(value))
     return noise
 
 
