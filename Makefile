@@ -51,7 +51,7 @@ test-fast: lint types ## lint, types and all tests that need no TensorFlow
 	$(call step,fast tests)
 	$(call timed,fast tests,$(PYTEST) -q --durations=20 -m 'not tensorflow and not release')
 
-test: test-fast environments ## the fast tests, then trainings of every kind: what .ci/run calls, half an hour on two cores
+test: test-fast environments ## the fast tests, then a training of every kind: what .ci/run calls
 	$(call step,training matrix)
 	$(call timed,training matrix,$(PYTEST) -v --durations=60 -m 'tensorflow and not release')
 	$(show-times)

@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Marks what waits for a release, see tests/release.py; a whole collection says what is marked no longer there."""
     known = {(one.file, name) for one in release.WAITING for name in one.tests}
     for item in items:
-        known.discard((item.path.stem, item.name))
+        known -= {(item.path.stem, item.name), (item.path.stem, f"{item.name.partition('[')[0]}[*]")}
         found = release.find(item.path.stem, item.name)
         if found is not None and found.waits(item.name):
             item.add_marker(pytest.mark.release(found.reason))
