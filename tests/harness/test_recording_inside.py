@@ -33,6 +33,30 @@ redirect = load("redirect")
 sources = load("sources")
 
 
+@pytest.fixture
+def nudged(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(INSIDE))
+    monkeypatch.setitem(sys.modules, "capture", SimpleNamespace(components=lambda one: [one]))  # type: ignore[arg-type]
+    return load("nudged")
+
+
+@pytest.mark.parametrize(("batches", "found"), [(3, {"loss": 0.5}), (0, {})])
+def test_an_evaluation_that_had_no_data_left_tells_nothing(
+    nudged: ModuleType, batches: int, found: dict[str, float]
+) -> None:
+    """Those of numpy_input_fn can be read once: a second evaluation of the same graph has none, and zero metrics."""
+    graph = Mock()
+    tf = SimpleNamespace(train=SimpleNamespace(SessionRunHook=object), get_default_graph=lambda: graph)
+
+    def run(estimator: object, checkpoint: str, scaffold: object, op: object, values: object, hooks, folder):  # type: ignore[no-untyped-def]
+        for _ in range(batches):
+            hooks[0].after_run(None, None)
+        return {"loss": 0.5 if batches else 0.0}
+
+    assert nudged.again(tf, run, None, "ckpt", None, None, {}, [], "folder", 1) == found
+    graph.finalize.assert_called_once_with()
+
+
 def two_parts() -> list[object]:
     return [
         parts.Part("w", None, [2, 0], [1, 2], [3, 2], "float32", True),

@@ -26,6 +26,11 @@ def make_hook(tf, seed):
     """A hook that moves every float variable of a new session to a neighbouring number."""
 
     class Nudge(tf.train.SessionRunHook):
+        batches = 0
+
+        def after_run(self, context, values):
+            self.batches += 1
+
         def after_create_session(self, session, coord):
             # Those of all replicas, one by one: what reads or sets all at once would be new in the graph.
             variables = [components(one) for one in tf.global_variables() if one.dtype.is_floating]
@@ -39,12 +44,16 @@ def make_hook(tf, seed):
 
 
 def again(tf, run, estimator, checkpoint_path, scaffold, update_op, eval_dict, all_hooks, folder, seed):
-    """The results of `Estimator._evaluate_run` with moved weights; hooks of the program's own are not called again."""
+    """The results of `Estimator._evaluate_run` with moved weights; hooks of the program's own are not called again.
+
+    Nothing where the data can be read only once, as those of `numpy_input_fn`: of no batch every metric is zero.
+    """
     graph = tf.get_default_graph()
     own = [hook for hook in all_hooks or [] if type(hook).__module__.startswith("tensorflow")]
     graph._unsafe_unfinalize()  # a second evaluation counts its batches by an operation of its own
     try:
-        hooks = [make_hook(tf, seed), *own]
-        return run(estimator, checkpoint_path, scaffold, update_op, eval_dict, hooks, folder)
+        hook = make_hook(tf, seed)
+        results = run(estimator, checkpoint_path, scaffold, update_op, eval_dict, [hook, *own], folder)
+        return results if hook.batches else {}
     finally:
         graph.finalize()

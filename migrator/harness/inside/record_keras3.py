@@ -8,6 +8,7 @@ import functools
 import importlib
 import inspect
 
+import even
 import parts
 import shuffles
 import sources
@@ -75,11 +76,6 @@ class Keras3Recorder(KerasRecorder):
         if step is not None and training and layer.trainable:
             step.updates += 2
 
-    def dropout_call(self, original, layer, inputs, *args, **kwargs):
-        # Keras 3 has told the layer by now whether it trains.
-        training = args[0] if args else kwargs.get("training", False)
-        return super(Keras3Recorder, self).dropout_call(original, layer, inputs, training=bool(training))
-
     def make_train_function(self, original, model, *args, **kwargs):
         original(model, *args, **kwargs)
         function = model.train_function
@@ -143,13 +139,34 @@ def install(plan, folder):
     _patch_sources(tf, recorder)
     watch_clipping(recorder.clipping)
     _patch_gradients(tf, recorder)
-    parts.wrap(
-        recorder.dropout,
-        "call",
-        lambda original, self, inputs, *args, **kwargs: recorder.dropout_call(original, self, inputs, *args, **kwargs),
-    )
+    _patch_random(tf, plan, recorder)
     patch_places(tf, model, callbacks, recorder)
     return recorder
+
+
+def _patch_random(tf, plan, recorder):
+    """Masks and noise: what every layer asks Keras' backend for where it trains, and what programs draw themselves."""
+    drawn = importlib.import_module("keras.src.backend.tensorflow.random")
+
+    def dropout(original, inputs, rate, noise_shape=None, seed=None):
+        return recorder.dropout_function(lambda: original(inputs, rate, noise_shape, seed), inputs, rate, noise_shape)
+
+    parts.wrap(drawn, "dropout", dropout)
+    parts.wrap(tf.nn, "dropout", recorder.dropping)
+    if not plan.get("pin_dropout", True):
+        return
+
+    def at_work():
+        return getattr(recorder.tracing, "step", None) is not None
+
+    def normal(original, shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+        if not at_work() or all(isinstance(size, int) for size in shape):
+            return original(shape, mean, stddev, dtype, seed)
+        recorder.saw_draw()
+        return mean + stddev * even.normal(tf, tf.stack(list(shape)), dtype or drawn.floatx())
+
+    even.install(tf, at_work, recorder.saw_draw)
+    parts.wrap(drawn, "normal", normal)
 
 
 def _patch_compile(recorder):

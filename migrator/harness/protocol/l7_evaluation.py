@@ -423,7 +423,7 @@ def _not_evaluated(original: Recording, migrated: Recording) -> LevelResult | No
 
 
 # How far a printed metric may be off, as a share: it is that of another training of as many steps, and is rounded.
-_AS_PRINTED = 1e-3
+_AS_PRINTED = 1e-4
 
 
 def _prints_metrics(original: Recording, migrated: Recording) -> bool:
