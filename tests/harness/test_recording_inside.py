@@ -57,6 +57,47 @@ def test_an_evaluation_that_had_no_data_left_tells_nothing(
     graph.finalize.assert_called_once_with()
 
 
+def test_scheduled_steps_are_taken_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a step is to start from is given once the workers have taken the one before, and to no evaluation."""
+    monkeypatch.syspath_prepend(str(INSIDE))
+    monkeypatch.setitem(sys.modules, "parts", parts)
+    monkeypatch.setitem(sys.modules, "replicas", ModuleType("replicas"))
+    told: list[object] = []
+    recorder = SimpleNamespace(
+        points=SimpleNamespace(given=[{}, {}], counter=lambda tf, strategy: told.append(("counter", strategy))),
+        take_point=lambda *given: told.append(("take", *given)),
+        tf=None,
+        training_depth=0,
+        turn=lambda coordinator: contextlib.nullcontext(),
+        steps_done=0,
+        state_steps=[],
+    )
+    loop = SimpleNamespace(
+        recorder=recorder, kinds={}, passive=0, over=lambda: False, optimizer="optimizer", seen=set(), settle=None
+    )
+    coordinator = SimpleNamespace(strategy="servers", join=lambda: told.append("join"))
+    steps = load("record_scheduled").ScheduledSteps(loop)
+
+    def original(coordinator: object, fn: object, args: object, kwargs: object) -> None:
+        loop.seen.add("train" if fn is train else "evaluate")
+        told.append("step" if fn is train else "evaluation")
+
+    def train() -> None: ...
+
+    def evaluate() -> None: ...
+
+    for fn in (train, train, evaluate, evaluate):
+        steps.schedule(original, coordinator, fn)
+    # What a function does is known once it was traced: the first step starts where the program does.
+    assert told == [
+        *[("counter", "servers"), "step"],
+        *[("counter", "servers"), "join", ("take", 1, "optimizer", "servers"), "step"],
+        *[("counter", "servers"), "evaluation"],
+        "evaluation",
+    ]
+    assert recorder.steps_done == 2
+
+
 def two_parts() -> list[object]:
     return [
         parts.Part("w", None, [2, 0], [1, 2], [3, 2], "float32", True),

@@ -179,11 +179,12 @@ class KerasRecorder(object):
         """The weights of the recorded model as they are, where this process has them."""
         return self.current() if self.parts and self.model is not None and not self.coordinated else None
 
-    def take_point(self, place, optimizer):
-        """Gives the program what the step at this place is to start from; see points.py."""
+    def take_point(self, place, optimizer, strategy=None):
+        """Gives the program what the step at this place is to start from; see points.py. `strategy` is that of the
+        servers, where the program has some.
+        """
         if not self.points.given:
             return
-        strategy = self.model.distribute_strategy if self.coordinated else None
         self.points.counter(self.tf, strategy).assign(place)
         point = self.points.at(place)
         if point is None:
@@ -927,7 +928,8 @@ class KerasRecorder(object):
             return function
 
         def counted(*inputs):
-            self.take_point(self.steps_done, model.optimizer if self.updating is None else self.updating)
+            servers = model.distribute_strategy if self.coordinated else None
+            self.take_point(self.steps_done, model.optimizer if self.updating is None else self.updating, servers)
             with self.turn(model._cluster_coordinator if self.coordinated else None):
                 result = function(*inputs)
             self.after_step(model)

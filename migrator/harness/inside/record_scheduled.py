@@ -74,6 +74,8 @@ class ScheduledSteps(object):
         kind = loop.kinds.get(id(fn), (None, None))[1]
         if kind == "train" and loop.over():
             return loop.last  # the program goes on to what it does after the training
+        if kind != "evaluate":
+            self.take_point(coordinator, kind)
         loop.seen, loop.updated = set(), []
         with self.loop.recorder.turn(None if kind == "evaluate" else coordinator):
             result = original(coordinator, fn, args, kwargs)
@@ -88,6 +90,16 @@ class ScheduledSteps(object):
             if recorder.steps_done in recorder.state_steps or loop.over():
                 loop.settle()
         return result
+
+    def take_point(self, coordinator, kind):
+        """Gives the program what its next step is to start from, once the workers have taken the one before."""
+        recorder = self.loop.recorder
+        if not recorder.points.given:
+            return
+        recorder.points.counter(recorder.tf, coordinator.strategy)  # before a step is traced, which reads it
+        if kind == "train":
+            coordinator.join()
+            recorder.take_point(recorder.steps_done, self.loop.optimizer, coordinator.strategy)
 
     def seen(self, coordinator):
         self.coordinator = coordinator
