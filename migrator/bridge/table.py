@@ -199,8 +199,28 @@ SUPPLIED.update(
         },
         **{f"tf.contrib.image.{name}": f"{name}_images" for name in ("translate", "rotate", "transform")},
         **{
+            f"tf.contrib.lookup.{name}": name
+            for name in (
+                *("string_to_index", "index_to_string", "string_to_index_table_from_tensor"),
+                "string_to_index_table_from_file",
+            )
+        },
+        **{f"tf.contrib.layers.{name}": name for name in ("bow_encoder", "embedding_lookup_unique")},
+        **{f"tf.contrib.sparsemax.{name}": name for name in ("sparsemax", "sparsemax_loss")},
+        **{f"tf.contrib.opt.{name}": name for name in ("ExternalOptimizerInterface", "ScipyOptimizerInterface")},
+        "tf.contrib.resampler.resampler": "resampler",
+        **{
+            f"tf.contrib.tfprof.model_analyzer.{name}": name
+            for name in (
+                *("print_model_analysis", "TRAINABLE_VARS_PARAMS_STAT_OPTIONS", "FLOAT_OPS_OPTIONS"),
+                "PRINT_ALL_TIMING_MEMORY",
+            )
+        },
+        "tf.contrib.training.bucket_by_sequence_length": "bucket_by_length",
+        **{
             f"tf.contrib.image.{name}": name
             for name in (
+                *("dense_image_warp", "interpolate_spline", "sparse_image_warp"),
                 *("translations_to_projective_transforms", "angles_to_projective_transforms", "compose_transforms"),
                 *("flat_transforms_to_matrices", "matrices_to_flat_transforms"),
             )
@@ -209,6 +229,8 @@ SUPPLIED.update(
             f"tf.contrib.training.{name}": name
             for name in (
                 *("create_train_op", "add_gradients_summaries", "clip_gradient_norms", "clip_gradient_norms_fn"),
+                *("rejection_sample", "stratified_sample", "resample_at_rate", "weighted_resample", "bucket"),
+                *("RandomStrategy", "GreedyLoadBalancingStrategy", "byte_size_load_fn"),
             )
         },
         **{
@@ -227,11 +249,14 @@ SUPPLIED.update(
             f"{module}.{name}": new
             for module in (
                 *("tf.contrib.rnn.python.ops.core_rnn_cell", "tf.contrib.rnn.python.ops.core_rnn_cell_impl"),
-                *("tf.python.ops.rnn_cell_impl", "tf.python.ops.rnn_cell"),
+                *("tf.python.ops.rnn_cell_impl", "tf.python.ops.rnn_cell", "tf.nn.rnn_cell"),
             )
-            for name, new in (("_linear", "linear_of_parts"), ("_Linear", "LinearOfParts"))
+            for name, new in (
+                *(("_linear", "linear_of_parts"), ("linear", "linear_of_parts")),
+                ("_Linear", "LinearOfParts"),
+            )
         },
-        "tf.contrib.cudnn_rnn.CudnnCompatibleLSTMCell": "CudnnCompatibleLSTMCell",
+        **{f"tf.contrib.cudnn_rnn.{name}": name for name in ("CudnnCompatibleLSTMCell", "CudnnCompatibleGRUCell")},
         **{f"tf.contrib.seq2seq.{name}": name for name in _SEQ2SEQ},
         **{
             f"tf.contrib.legacy_seq2seq.{name}": name
@@ -334,6 +359,9 @@ MOVED: dict[str, str] = {
             "merge_summary": "summary.merge",
             "merge_all_summaries": "summary.merge_all",
             "train.SummaryWriter": "summary.FileWriter",
+            "nn.rnn": "nn.static_rnn",
+            "nn.bidirectional_rnn": "nn.static_bidirectional_rnn",
+            "nn.state_saving_rnn": "nn.static_state_saving_rnn",
         }.items()
     },
     **{
@@ -345,6 +373,15 @@ MOVED: dict[str, str] = {
         for name in (
             *("get_global_step", "get_or_create_global_step", "create_global_step", "list_variables", "load_variable"),
             *("load_checkpoint", "init_from_checkpoint", "checkpoints_iterator", "assert_global_step"),
+        )
+    },
+    **{
+        f"tf.contrib.framework.nest.{name}": f"tf.python.util.nest.{name}"
+        for name in (
+            *("assert_shallow_structure", "flatten_dict_items", "flatten_up_to", "flatten_with_joined_string_paths"),
+            *("flatten_with_tuple_paths", "flatten_with_tuple_paths_up_to", "get_traverse_shallow_structure"),
+            *("is_sequence_or_composite", "map_structure_up_to", "map_structure_with_paths", "yield_flat_paths"),
+            *("map_structure_with_tuple_paths", "map_structure_with_tuple_paths_up_to"),
         )
     },
     "tf.contrib.framework.nest": "tf.nest",
@@ -373,6 +410,54 @@ MOVED: dict[str, str] = {
         for name in ("Dataset", "TextLineDataset", "TFRecordDataset", "FixedLengthRecordDataset", "Iterator")
     },
     "tf.contrib.training.checkpoints_iterator": "tf.train.checkpoints_iterator",
+    **{
+        f"tf.contrib.factorization.{old}": f"tf.python.ops.clustering_ops.{old}"
+        for old in ("KMeans", "RANDOM_INIT", "KMEANS_PLUS_PLUS_INIT", "SQUARED_EUCLIDEAN_DISTANCE", "COSINE_DISTANCE")
+    },
+    "tf.contrib.compiler.jit.experimental_jit_scope": "tf.xla.experimental.jit_scope",
+    "tf.contrib.compiler.xla.compile": "tf.xla.experimental.compile",
+    "tf.contrib.hooks.ProfilerHook": "tf.train.ProfilerHook",
+    **{f"tf.contrib.autograph.{name}": f"tf.autograph.{name}" for name in ("to_graph", "to_code")},
+    "tf.contrib.autograph.convert": "tf.python.autograph.impl.api.convert",
+    "tf.contrib.tfprof.ProfileContext": "tf.python.profiler.profile_context.ProfileContext",
+    "tf.contrib.tfprof.model_analyzer.advise": "tf.profiler.advise",
+    "tf.contrib.tfprof.model_analyzer.Profiler": "tf.profiler.Profiler",
+    **{
+        f"tf.contrib.framework.{name}": f"tf.debugging.{name}"
+        for name in ("is_numeric_tensor", "is_non_decreasing", "is_strictly_increasing")
+    },
+    "tf.contrib.framework.remove_squeezable_dimensions": (
+        "tf.python.ops.confusion_matrix.remove_squeezable_dimensions"
+    ),
+    **{
+        f"tf.contrib.checkpoint.{name}": f"tf.python.trackable.data_structures.{name}"
+        for name in ("List", "Mapping", "NoDependency")
+    },
+    "tf.contrib.checkpoint.Checkpointable": "tf.python.trackable.autotrackable.AutoTrackable",
+    **{  # of eager programs before 1.8 or so
+        f"tf.contrib.eager.{old}": new
+        for old, new in {
+            "enable_eager_execution": "tf.enable_eager_execution",
+            "executing_eagerly": "tf.executing_eagerly",
+            "in_eager_mode": "tf.executing_eagerly",
+            "Variable": "tf.Variable",
+            "GradientTape": "tf.GradientTape",
+            "Checkpoint": "tf.train.Checkpoint",
+            "custom_gradient": "tf.custom_gradient",
+            "py_func": "tf.py_function",
+            "function": "tf.function",
+            "defun": "tf.function",
+            "TensorSpec": "tf.TensorSpec",
+            "make_template": "tf.make_template",
+            "gradients_function": "tf.python.eager.backprop.gradients_function",
+            "value_and_gradients_function": "tf.python.eager.backprop.val_and_grad_function",
+            "implicit_gradients": "tf.python.eager.backprop.implicit_grad",
+            "implicit_value_and_gradients": "tf.python.eager.backprop.implicit_val_and_grad",
+            "num_gpus": "tf.python.eager.context.num_gpus",
+            "async_wait": "tf.python.eager.context.async_wait",
+            "EagerVariableStore": "tf.python.ops.variable_scope.EagerVariableStore",
+        }.items()
+    },
     "tf.contrib.distribute.TPUStrategy": "tf.distribute.experimental.TPUStrategy",
     **{
         f"tf.contrib.data.{name}": f"tf.data.experimental.{name}"
@@ -510,6 +595,8 @@ SLIM_OF = {
         for name in _METRIC_LEARNING
     },
     "tf.contrib.training.multiply_gradients": "learning.multiply_gradients",
+    "tf.contrib.training.train": "training.train",
+    **{f"tf.contrib.training.{name}": f"train_eval.{name}" for name in ("evaluate_once", "evaluate_repeatedly")},
     **{
         f"tf.contrib.slim.{name}": name
         for name in ("layers", "utils", "initializers", "regularizers", "normalization", "optimizers")

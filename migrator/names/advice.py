@@ -84,7 +84,7 @@ INSTEAD: dict[str, Advice] = {
     "tf.contrib.labeled_tensor": Advice("plain tensors, or xarray for named axes"),
     "tf.contrib.layers": Advice("tf.keras.layers, tf.keras.initializers, tf.feature_column"),
     "tf.contrib.learn": Advice("tf.keras, and tf.data for the input"),
-    "tf.contrib.legacy_seq2seq": Advice("tf.keras.layers.LSTM with attention layers"),
+    "tf.contrib.legacy_seq2seq": Advice("the functions of tf.contrib.legacy_seq2seq that the support file has"),
     "tf.contrib.linalg": Advice("tf.linalg.LinearOperator and its classes"),
     "tf.contrib.linear_optimizer": Advice("tf.keras.optimizers.Ftrl with a linear model"),
     "tf.contrib.lite": Advice("tf.lite"),

@@ -128,6 +128,40 @@ class CudnnCompatibleLSTMCell(LSTMBlockCell):
         super().__init__(num_units, forget_bias=0.0, reuse=reuse, name="cudnn_compatible_lstm_cell")
 
 
+class CudnnCompatibleGRUCell(tf1.nn.rnn_cell.GRUCell):
+    """A GRU with the weights of cuDNN's, on any device: its reset gate acts behind a product of its own."""
+
+    def __init__(self, num_units, reuse=None, kernel_initializer=None):
+        super().__init__(num_units, reuse=reuse, kernel_initializer=kernel_initializer)
+
+    def build(self, inputs_shape):
+        inputs, units = int(inputs_shape[1]), self._num_units
+
+        def kernel(name, rows, columns):
+            return self.add_variable(f"{name}/kernel", [rows, columns], initializer=self._kernel_initializer)
+
+        def bias(name, columns, value):
+            constant = tf1.constant_initializer(value, dtype=self.dtype)
+            return self.add_variable(f"{name}/bias", [columns], initializer=constant)
+
+        self._gates = kernel("gates", inputs + units, 2 * units), bias("gates", 2 * units, 1.0)
+        # Both kernels come before both biases, as among the variables of TensorFlow 1.
+        names = ("candidate/input_projection", "candidate/hidden_projection")
+        kernels = [kernel(name, rows, units) for name, rows in zip(names, (inputs, units), strict=True)]
+        biases = [bias(name, units, 0.0) for name in names]
+        self._of_inputs, self._of_state = zip(kernels, biases, strict=True)
+        self.built = True
+
+    def call(self, inputs, state):
+        def dense(values, weights):
+            return tf.nn.bias_add(tf.matmul(values, weights[0]), weights[1])
+
+        reset, update = tf.split(tf.sigmoid(dense(tf.concat([inputs, state], 1), self._gates)), 2, axis=1)
+        candidate = self._activation(dense(inputs, self._of_inputs) + reset * dense(state, self._of_state))
+        new = (1 - update) * candidate + update * state
+        return new, new
+
+
 class TimeReversedFusedRNN:
     """A fused cell that goes through the sequences from their ends."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import hashlib
 import os
 import warnings
 
@@ -233,3 +234,71 @@ def get_optimizer_instance(opt, learning_rate=None):
     if not isinstance(opt, tf1.train.Optimizer):
         raise ValueError(f"The given object is not an Optimizer instance. Given: {opt}")
     return opt
+
+
+class RandomStrategy:
+    """Spreads variables over parameter servers by a hash of their names."""
+
+    def __init__(self, num_ps_tasks, seed=0):
+        self._tasks, self._seed = num_ps_tasks, seed
+
+    def __call__(self, op):
+        digest = hashlib.md5(f"{op.name}_{self._seed}".encode()).hexdigest()
+        return int(digest, 16) % self._tasks
+
+
+class GreedyLoadBalancingStrategy:
+    """Gives each variable to the parameter server that has the smallest load by `load_fn` until then."""
+
+    def __init__(self, num_tasks, load_fn):
+        self._loads, self._load_fn = [0.0] * num_tasks, load_fn
+
+    def __call__(self, op):
+        task = self._loads.index(min(self._loads))
+        self._loads[task] += self._load_fn(op)
+        return task
+
+
+def byte_size_load_fn(op):
+    """The bytes of a variable, for `GreedyLoadBalancingStrategy`."""
+    if len(op.outputs) != 1:
+        raise ValueError(f"Op {op} must have a single output")
+    output = op.outputs[0]
+    is_resource = output.dtype == tf.resource  # a handle, whose operation says what it holds
+    dtype = op.get_attr("dtype") if is_resource else output.dtype.base_dtype
+    known = not is_resource and output.shape.is_fully_defined()
+    shape = output.shape if known else tf.TensorShape(op.get_attr("shape"))
+    shape.assert_is_fully_defined()
+    return shape.num_elements() * dtype.size
+
+
+def profiler_options(**settings):
+    """Settings of TensorFlow's profiler, as tf.contrib.tfprof had them by default, but for some."""
+    return {
+        "max_depth": 10000,
+        "min_bytes": 0,
+        "min_micros": 0,
+        "min_params": 0,
+        "min_float_ops": 0,
+        "order_by": "name",
+        "account_type_regexes": [".*"],
+        "start_name_regexes": [".*"],
+        "trim_name_regexes": [],
+        "show_name_regexes": [".*"],
+        "hide_name_regexes": [],
+        "account_displayed_op_only": True,
+        "select": [],
+        "output": "stdout",
+        "dump_to_file": "",
+        **settings,
+    }
+
+
+TRAINABLE_VARS_PARAMS_STAT_OPTIONS = profiler_options(account_type_regexes=["_trainable_variables"], select=["params"])
+FLOAT_OPS_OPTIONS = profiler_options(min_float_ops=1, order_by="float_ops", select=["float_ops"])
+PRINT_ALL_TIMING_MEMORY = profiler_options(min_bytes=1, min_micros=1, select=["micros", "bytes"])
+
+
+def print_model_analysis(graph, run_meta=None, op_log=None, tfprof_cmd="scope", tfprof_options=0):
+    """What TensorFlow's profiler says of a graph: its parameters, say, or its floating point operations."""
+    return tf1.profiler.profile(graph, run_meta, op_log, tfprof_cmd, tfprof_options)
