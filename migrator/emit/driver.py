@@ -267,7 +267,8 @@ class _Emitter:
             self._helper(
                 "make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled, named, static=static)
             )
-        if has_predictor and uses_of(program, "predict"):
+        ready = program.model.ready
+        if (has_predictor or ready) and uses_of(program, "predict"):
             watched = any("callbacks" in use.arguments for use in program.all_uses if use.method == "predict")
             ends = any(phase == "predict" and hooks.stops for phase, hooks in program.hooks)
             for wanted in _predictions(program):
@@ -281,11 +282,12 @@ class _Emitter:
                     continue
                 make = partial(
                     setup.predict,
-                    of_dicts=predictions_are_dicts,
+                    of_dicts=predictions_are_dicts or ready,
                     indent=self.indent,
                     callbacks=watched,
                     stops=ends,
                     batches=whole,
+                    named=ready,
                 )
                 self._helper(wanted, make)
         if program.servings:
@@ -496,7 +498,9 @@ class _Emitter:
             else:
                 expressions[use.place.call] = self._evaluate_or_predict(use)
         for lent in program.lent:
-            expressions[lent.argument] = cst.Name(self.names["predictor"] if lent.predicts else self.model)
+            expressions[lent.argument] = cst.Name(
+                self.names.get("predictor", self.model) if lent.predicts else self.model
+            )
             for use in lent.uses:
                 made = self._export(use, lent) if use.method in EXPORTS else self._evaluate_or_predict(use, lent)
                 expressions[use.place.call] = made
@@ -1455,7 +1459,7 @@ class _Emitter:
         else:
             dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
         model = self.model if lent is None else lent.parameter
-        predictor = lent.parameter if lent is not None else self.names.get("predictor", "")
+        predictor = lent.parameter if lent is not None else self.names.get("predictor", self.model)
         if use.method == "evaluate":
             given_steps = use.arguments.get("steps")
             callbacks = as_argument(self._callbacks(use.arguments), self.indent, 0)

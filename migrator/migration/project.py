@@ -22,6 +22,7 @@ from migrator.program.arg_scopes import with_arguments_written_out
 from migrator.program.builders import with_builders_in_place
 from migrator.program.canned import write_out
 from migrator.program.chosen_partitioners import with_chosen_partitioners
+from migrator.program.lives import with_a_name_each
 from migrator.program.local_names import with_symbols_in_place
 from migrator.program.named_estimators import with_named_estimators
 from migrator.program.one_tower import with_one_tower
@@ -116,7 +117,7 @@ def _migrate(
         on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files, texts))
     files = [
-        with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(file))))
+        with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(with_a_name_each(file)))))
         for file in _in_plain_words(files, texts)
     ]
     files = with_arguments_written_out(files, texts)

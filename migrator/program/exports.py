@@ -327,12 +327,12 @@ class _Reader:
             given = bound.get("features")
             if isinstance(given, cst.Dict) and is_none(bound.get("default_batch_size")):
                 taken: set[str] = {"predictor", "serve"}
-                entries = [self._in_place(file, *self._item(e), taken) for e in given.elements]
+                entries = [self._in_place(file, *self._item(file, e), taken) for e in given.elements]
                 return entries, "{" + ", ".join(f'"{key}": {parameter}' for key, parameter, _, _ in entries) + "}"
         raise Blocked("TFM142", call, "this serving_input_receiver_fn is not one that can be carried over")
 
-    def _item(self, element: cst.BaseDictElement) -> tuple[str, cst.BaseExpression]:
-        key = string(element.key) if isinstance(element, cst.DictElement) else None
+    def _item(self, file: ParsedFile, element: cst.BaseDictElement) -> tuple[str, cst.BaseExpression]:
+        key = file.string(element.key) if isinstance(element, cst.DictElement) else None
         if key is None:
             raise Blocked("TFM142", element, "the names of the served inputs are not written out")
         return key, element.value
@@ -438,7 +438,7 @@ class _Reader:
         line, node = None, receivers
         if isinstance(receivers, cst.Name):
             line, node = self._value(function, statements, receivers)
-        items = [self._item(e) for e in node.elements] if isinstance(node, cst.Dict) else [("input", receivers)]
+        items = [self._item(file, e) for e in node.elements] if isinstance(node, cst.Dict) else [("input", receivers)]
         entries = []
         for key, item in items:
             if isinstance(item, cst.Name):

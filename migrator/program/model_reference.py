@@ -58,7 +58,10 @@ class ModelReference:
 
 
 def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), is_method: bool = False) -> Parameters:
-    """The roles of a model_fn's parameters, which Estimator passes by position (features, labels) and by name."""
+    """The roles of a model_fn's parameters, which Estimator passes by name.
+
+    An older one passed features and labels by position, whatever they were called.
+    """
     if node.params.star_kwarg is not None or isinstance(node.params.star_arg, cst.Param):
         raise Blocked("TFM105", node.params, "the model_fn takes * or ** parameters")
     names = [p.name.value for p in parameters_of(node)]
@@ -69,16 +72,21 @@ def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), 
     open_names = [n for n in names if n not in given]
     if not open_names:
         raise Blocked("TFM105", node, "the model_fn has no parameters")
-    second = open_names[1] if len(open_names) > 1 and open_names[1] not in _ROLES else None
+    features = "features" if "features" in open_names else open_names[0]
+    second = open_names[1] if len(open_names) > 1 and open_names[1] not in (*_ROLES, features) else None
     labels = "labels" if "labels" in open_names else second
     roles = {role: (role if role in open_names else None) for role in _ROLES}
-    known = {open_names[0], labels, *roles.values()}
+    known = {features, labels, *roles.values()}
     unknown = [n for n in open_names if n not in known]
     if unknown:
         raise Blocked(
             "TFM105", node.params, f"the model_fn has a parameter `{unknown[0]}` that Estimator does not pass"
         )
-    return Parameters(open_names[0], labels, roles["mode"], roles["params"], roles["config"], given & set(names))
+    before = [n for n in open_names[: open_names.index(features)] if n not in ("mode", labels)]
+    if before:
+        message = f"the model_fn takes `{before[0]}` before its features: put the features first"
+        raise Blocked("TFM105", node.params, message)
+    return Parameters(features, labels, roles["mode"], roles["params"], roles["config"], given & set(names))
 
 
 def find_models(

@@ -220,6 +220,13 @@ class ParsedFile:
             if len(bindings) == 1 and bindings[0].is_plain and isinstance(bindings[0].node, cst.Assign)
         }
 
+    def string(self, node: cst.BaseExpression | None) -> str | None:
+        """The value of a string literal, or of a module-level constant that is one."""
+        if isinstance(node, cst.Name):
+            node = self.constants.get(node.value)
+        found = node.evaluated_value if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)) else None
+        return found if isinstance(found, str) else None
+
     def integer(self, node: cst.BaseExpression | None) -> int | None:
         """The value of an integer literal, or of a module-level constant that is one."""
         if isinstance(node, cst.Name):

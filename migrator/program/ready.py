@@ -298,7 +298,7 @@ def check_kept(
 def check_uses(call: cst.Call, methods: Sequence[str]) -> None:
     """Refuses what the model itself does otherwise than its Estimator (TFM194)."""
     for method in methods:
-        if method not in ("train", "evaluate"):
+        if method not in ("train", "evaluate", "predict"):
             raise Blocked(
                 "TFM194", call, f"`{method}` of an Estimator that is made of a Keras model is not carried over"
             )

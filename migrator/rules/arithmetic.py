@@ -35,15 +35,17 @@ for either: such calls are refused (TFM204, TFM240).
         "a function that computes something else in TensorFlow 2 for some arguments",
         Severity.MANUAL,
         """
-`tf.div` divides integers as Python 2 did: it is carried over where the numbers are floating-point or integers for
-certain. `tf.where(condition, x, y)` takes whole rows where the condition is a vector, and TensorFlow 2 broadcasts it
-along the last axis instead; where the condition compares `x` or `y` itself the two are the same, elsewhere the
-operation of TensorFlow 1 is called by its name (`tf.raw_ops.Select`). `tf.nn.softmax_cross_entropy_with_logits` sends
+`tf.div` divides integers as Python 2 did: it becomes `tf.divide` or `tf.math.floordiv` where the numbers are
+floating-point or integers for certain, and elsewhere a function of the user's file that asks for their type.
+`tf.where(condition, x, y)` takes whole rows where the condition is a vector, and TensorFlow 2 broadcasts it along the
+last axis instead; where the condition compares `x` or `y` itself the two are the same, elsewhere the operation of
+TensorFlow 1 is called by its name (`tf.raw_ops.Select`), but not in a network, whose symbolic tensors it does not take.
+`tf.nn.softmax_cross_entropy_with_logits` sends
 no gradient to the labels in TensorFlow 1. In a file that also says `compat.v1` a plain `tf.where` may mean either
 version: it is refused where the two differ.
 """,
         (
-            Example("tf.div(x, y)", None),
+            Example("tf.div(x, y)", "div(x, y)"),
             Example("tf.div(x, 2.0)", "tf.divide(x, 2.0)"),
             Example("tf.div(tf.to_float(x), y)", "tf.divide(tf.cast(x, tf.float32), y)"),
             Example("tf.div(tf.shape(x)[0], 2)", "tf.math.floordiv(tf.shape(x)[0], 2)"),
@@ -72,6 +74,12 @@ _FLOAT_CALLS = frozenset(
     + ["tf.to_float", "tf.to_double", "tf.nn.softmax", "tf.norm"]
 )
 _INTEGER_CALLS = frozenset(("tf.shape", "tf.size", "tf.rank", "tf.to_int32", "tf.to_int64"))
+_DIV = '''\
+def {name}(x, y):
+    """Divides as TensorFlow 1's tf.div: it rounds down where the numbers are integers."""
+    x = tf.convert_to_tensor(x)
+    return tf.math.floordiv(x, y) if x.dtype.is_integer else tf.divide(x, y)
+'''
 # Predicates that look at each element of their arguments by itself.
 _COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal", "is_nan", "is_inf", "is_finite")
 _ELEMENTWISE = frozenset(
@@ -110,10 +118,7 @@ def _div(site: Site) -> cst.BaseExpression:
     # An integer literal takes the type of the other operand, and says nothing.
     if any(_is(node, cst.Imaginary, _INTEGER_CALLS, _INTEGERS) for node in numbers):
         return expression(call_text("tf.math.floordiv", new))
-    message = (
-        "`tf.div` rounds integers down: write `tf.divide` for floating-point numbers, `tf.math.floordiv` for integers"
-    )
-    raise Blocked("TFM240", site.original, message)
+    return expression(call_text(site.helper("div", _DIV), new))
 
 
 def _where(site: Site) -> cst.BaseExpression:

@@ -18,7 +18,18 @@ from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program.calls import is_none
 from migrator.program.modes import TRAIN, ModeNames
 from migrator.program.parsed import Blocked
-from migrator.rules import datasets, embeddings, initializers, keras3, keras_layers, layers, logs, mnist, partitioners
+from migrator.rules import (
+    datasets,
+    embeddings,
+    images,
+    initializers,
+    keras3,
+    keras_layers,
+    layers,
+    logs,
+    mnist,
+    partitioners,
+)
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
@@ -192,6 +203,7 @@ _CALLS: dict[str, CallRule] = {
 }
 
 
+_REFERENCES = {**initializers.REFERENCES, **logs.REFERENCES, **images.REFERENCES}
 # What datasets and iterators of TensorFlow 1 said of their elements; nothing else has these attributes.
 _OF_DATASETS = {"output_types": "dtype", "output_shapes": "shape"}
 # Protocol messages: the same classes in both versions, which TensorFlow 2 has under this name only.
@@ -292,6 +304,11 @@ class Rewriter(cst.CSTTransformer):
 
     def of_network(self, new: cst.CSTNode, place: cst.CSTNode) -> cst.CSTNode:
         """New code that builds a network, as the generation of Keras wants it; its problems are reported at `place`."""
+        by_name = images.in_network(new, self.classes)
+        if by_name is not None:
+            code = "TFM240" if by_name.startswith("tf.raw_ops.") else "TFM244"
+            message = f"the network would call `{by_name}`, which takes no symbolic tensors of Keras"
+            self.problems.append(Blocked(code, place, message))
         if self.training.keras.symbolic_tensorflow:
             return new
         carried = keras3.on_symbolic(new, self.code)
@@ -672,10 +689,8 @@ class Rewriter(cst.CSTTransformer):
 
     def _reference(self, name: str, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
         """A TensorFlow symbol that is not the function of a call with a rule."""
-        if name in initializers.REFERENCES:
-            return cst.parse_expression(initializers.REFERENCES[name])
-        if name in logs.REFERENCES:
-            return cst.parse_expression(logs.REFERENCES[name])
+        if name in _REFERENCES:
+            return cst.parse_expression(_REFERENCES[name])
         if name in logs.LEVELS and self.imports.names.get("logging", "logging") == "logging":
             self.needs.add("logging")
             return cst.parse_expression(logs.LEVELS[name])

@@ -242,10 +242,17 @@ def {name}(model):
 
 
 def predict(
-    name: str, of_dicts: bool, indent: str, callbacks: bool = False, stops: bool = False, batches: bool = False
+    name: str,
+    of_dicts: bool,
+    indent: str,
+    callbacks: bool = False,
+    stops: bool = False,
+    batches: bool = False,
+    named: bool = False,
 ) -> str:
     """The generator that answers example by example, as Estimator.predict does, as source text.
 
+    `named` says that the model is one of the program's own, whose Estimator answered by the names of its outputs.
     With `callbacks` it takes some, and tells them of every batch; one may end it where `stops` says so. With `batches`
     it answers batch by batch.
     """
@@ -256,6 +263,8 @@ def predict(
         f"{indent * 2}features = batch[0] if isinstance(batch, tuple) else batch",
         f"{indent * 2}predictions = predictor.predict_on_batch(features)",
     ]
+    if named:
+        lines.append(f"{indent * 2}predictions = dict(zip(predictor.output_names, tf.nest.flatten(predictions)))")
     if callbacks:
         lines[0] = f"def {name}(predictor, dataset, callbacks=()):"
         lines[2:3] = [

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from migrator.findings import Severity
-from tests.rules.programs import run, run_project
+from tests.rules.programs import program, run, run_project
 
 BODY = """\
     net = tf.layers.dense(features, {units}, activation=tf.nn.relu)
@@ -293,3 +293,13 @@ def test_a_builder_in_a_module_beside_the_driver() -> None:
     results = run_project(files)
     assert "model = network.model_fn_builder(3)(make_inputs(input_fn()), {})" in results["train.py"][0]
     assert "def model_fn(features, params):" in results["network.py"][0]
+
+
+def test_parameters_stand_in_any_order() -> None:
+    """Estimator passes features and labels by their names (TensorFlow 1.15.5)."""
+    text = program()
+    mixed = text.replace("(features, labels, mode, params)", "(mode, labels, features, params)")
+    assert mixed != text and run(mixed)[0] == run(text)[0]
+    mixed = text.replace("(features, labels, mode, params)", "(params, features, labels, mode)")
+    new, findings = run(mixed)
+    assert new == mixed and "TFM105" in [finding.code for finding in findings]

@@ -234,10 +234,42 @@ def test_plain_names_beside_compat_v1_may_be_either(network: str, code: str) -> 
 
 
 def test_what_both_versions_share_is_carried_over_beside_compat_v1() -> None:
-    network = "net = tf.where(net > 0, net, -net)\nnet = tf1.where(MASK, net, tf.squeeze(net, [1], 's'))"
-    new, _ = run(with_head(BOTH, program(network=network)))
+    data = "(tf1.where(MASK, x, tf.squeeze(x, [1], 's')), y))"
+    text = program(network="net = tf.where(net > 0, net, -net)")
+    text = text.replace(".batch(1)", f".batch(1).map(lambda x, y: {data}")
+    new, _ = run(with_head(BOTH, text))
     assert "net = tf.where(net > 0, net, -net)" in new
-    assert "net = tf.raw_ops.Select(condition=MASK, x=net, y=tf.squeeze(net, [1], 's'))" in new
+    assert "tf.raw_ops.Select(condition=MASK, x=x, y=tf.squeeze(x, [1], 's'))" in new
+
+
+@pytest.mark.parametrize(
+    ("network", "code"),
+    [
+        ("net = tf.where(MASK, net, -net)", "TFM240"),
+        ("net = tf.image.resize_bilinear(net, [8, 8])", "TFM240"),
+        ("net = tf.image.resize_images(net, [8, 8])", "TFM244"),
+    ],
+)
+def test_symbolic_tensors_do_not_go_through_operations_by_their_names(network: str, code: str) -> None:
+    """tf_keras: `TypeError: You are passing KerasTensor(...)` (TensorFlow 2.21)."""
+    assert [found for found, _ in manual(program(network=network))] == [code]
+
+
+IMAGES = (
+    "x, y = tf.image.resize_images(x, [3, 4]), tf.div(y, x)\n        return tf.image.resize_images(x, [2, 2], 1), y"
+)
+
+
+def test_functions_of_the_file_resize_and_divide_as_tensorflow_1_did() -> None:
+    text = program().replace("    return tf.data", f"    def parse(x, y):\n        {IMAGES}\n\n    return tf.data")
+    new, _ = run(text.replace(".batch(1)", ".batch(1).map(parse)"))
+    assert (
+        IMAGES.replace("tf.div", "div")
+        .replace("tf.image.resize_images(x, [3", "resize_bilinear(x, [3")
+        .replace("tf.image.resize_images(x, [2, 2], 1)", "resize_nearest(x, [2, 2])")
+        in new
+    )
+    assert new.count("def resize_bilinear(") == new.count("def resize_nearest(") == new.count("def div(") == 1
 
 
 def test_summaries_of_helpers_are_left_out() -> None:

@@ -439,3 +439,11 @@ def test_exporters_of_a_ready_model_are_refused() -> None:
     )
     codes = [f.code for f in run(TOP + serving + model + estimator + exporter + specs)[1]]
     assert "TFM142" in codes and "TFM905" not in codes, codes
+
+
+def test_predictions_go_by_the_names_of_the_outputs() -> None:
+    """As on TensorFlow 1.15.5, whose Estimator answers `{"total": [..]}` for a model that ends with a layer `total`."""
+    new = migrated(ALONE + "rows = list(estimator.predict(input_fn))\n", "one-device")
+    assert "rows = list(predict(model, input_fn()))" in new
+    assert "predictions = dict(zip(predictor.output_names, tf.nest.flatten(predictions)))" in new
+    assert "    estimator" not in new
