@@ -156,10 +156,14 @@ def _bridged(
 
 def _may_be_bridged(text: str) -> bool:
     """Whether a text may hold an Estimator (those of tf.contrib.learn have their names from what they learn), or a
-    session.
+    session, or is of TensorFlow 1 otherwise.
     """
+    from migrator.names.standing import is_for_one, needs_graphs
+
     of_contrib = "contrib" in text and ("learn" in text or "slim" in text)
-    return "stimator" in text or of_contrib or "Session" in text or "Supervisor" in text
+    if "stimator" in text or of_contrib or "Session" in text or "Supervisor" in text:
+        return True
+    return is_for_one(text) and needs_graphs(text)
 
 
 def _tell_what_stands(

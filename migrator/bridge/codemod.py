@@ -63,7 +63,8 @@ class Support:
 
     `inside` says that a section of the file takes its place, where the added import stands: see `assemble.section`.
     `graphs` says that the program has sessions of its own and no Estimator: all of it is TensorFlow 1 code. It may do
-    without the file then, if that is not `needed`.
+    without the file then, if that is not `needed`. `runs` says that the file is part of a program: how TensorFlow runs
+    is no business of another.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Support:
     inside: bool = False
     graphs: bool = False
     needed: bool = True
+    runs: bool = True
 
     @property
     def line(self) -> str:
@@ -709,7 +711,8 @@ class _File:
         lines = []
         if self.support.graphs and self._imports_tensorflow():
             self.needs_support |= self.support.needed
-            self._turn_off()
+            if self.support.runs:
+                self._turn_off()
         elif self.first and self._imports_tensorflow():
             self.needs_support = True
         if self.needs_support:

@@ -30,6 +30,7 @@ from migrator.bridge.table import HOROVOD, is_maker, is_trainer
 from migrator.findings import Finding, Severity
 from migrator.names.free import free
 from migrator.names.spelling import canonical
+from migrator.names.standing import is_for_one, needs_graphs
 from migrator.source.discovery import SUFFIXES
 from migrator.source.notebooks import END_OF_CELL, NEW_CELL
 from migrator.source.reading import is_notebook
@@ -104,6 +105,7 @@ class _Project:
         self.names: dict[Path, Names] = {}
         self.globals: dict[Path, dict[str, str]] = {}
         self.reaches: dict[Path, list[Path]] = {}
+        self.rest: dict[Path, Bridged] = {}
         self.result = Bridges()
         self.distributed = frozenset(
             name
@@ -124,14 +126,85 @@ class _Project:
                 elif "Session" in self.texts[path] or "slim" in self.texts[path] or "Supervisor" in self.texts[path]:
                     made = self._sessions(path)
                     sessions.update({path: made} if made else {})
+        self.rest = self._rest(left, {*makers, *sessions})
         self._go(makers, left, graphs=False)
+        apart = {path for reach in self.reaches.values() for path in reach}
         of_estimators = {path for reach in self.reaches.values() for path in reach}
         if left is not None:  # what another form has changed is another form's
             of_estimators |= {path for start in self.texts.keys() - left for path in self.imports.reach(start)}
         # TensorFlow 2 is off for a whole process: a file that Estimators' programs share may not turn it off.
         of_estimators = {path for path in of_estimators if "tensorflow" in self.texts.get(path, "")}
         self._go(sessions, left, graphs=True, apart=of_estimators)
+        self._write_rest(apart | of_estimators | self.result.files | self.result.blocked)
         return self.result
+
+    def _rest(self, left: Collection[Path] | None, starts: Collection[Path]) -> dict[Path, Bridged]:
+        """Files of TensorFlow 1 that no program imports: what runs them is elsewhere, or finds them by their names."""
+        imported = {path for start in starts for path in self.imports.reach(start)}
+        return {
+            path: self._try(path, Support(NAME, graphs=True, needed=False, runs=False))
+            for path in self.imports.trees
+            if path not in imported and (left is None or path in left) and "tensorflow" in self.texts[path]
+            if is_for_one(self.texts[path]) and needs_graphs(self.texts[path])
+        }
+
+    def _below(self, folder: Path) -> list[Bridged]:
+        """What becomes of the files in a folder that no program imports."""
+        return [one for path, one in self.rest.items() if folder.resolve() in path.resolve().parents]
+
+    def _write_rest(self, taken: Collection[Path]) -> None:
+        """Spells the names of files that no program imports, where nothing is in the way of one or what it imports."""
+        going = {path for path, one in self.rest.items() if path not in taken and not one.blocking and one.respelled}
+        stays = set(taken) - self.result.files | (self.rest.keys() - going)
+        while True:
+            held = {path for path in going if not stays.isdisjoint(self.imports.reach(path))}
+            if not held:
+                break
+            going -= held
+            stays |= held
+        for path in sorted(going):
+            self._write_module(path, self.rest[path])
+
+    def _write_module(self, path: Path, tried: Bridged) -> None:
+        """Writes a file that no program imports. It shares the support file of a program above it, or has its own."""
+        above = [one for one, text in self.result.texts.items() if MARK in text and one.parent in path.parents]
+        shaped = bool(_SHAPES.search(self.texts[path]))
+        lone = self.inside or is_notebook(path)
+        bridged = tried
+        if lone and tried.used:
+            return
+        if not lone and (tried.used or tried.keras or tried.slim or shaped):
+            together = [
+                one
+                for one in self.result.texts
+                if one in self.imports.trees and any(file.parent in one.parents for file in above)
+            ]
+            placed = place([*together, path], self.imports)
+            if not any(file.parent == placed.folder for file in above):
+                placed = place([path], self.imports)
+            name = self._name(placed, [path])
+            of = placed.support(path, name).of
+            bridged = self._try(path, Support(name, of, graphs=True, runs=False))
+            used = {
+                *tried.used,
+                *(["let_tf_slim_find_its_layers"] if tried.slim else []),
+                *(["keep_tensorflow_1_shapes"] if shaped else []),
+            }
+            message = self._write_support(placed.folder / f"{name}.py", used)
+            if message:
+                self.result.add(path, Problem(1, 1, "TFM159", message), Severity.MANUAL)
+                return
+        self.result.texts[path] = bridged.text
+        if not lone:  # else it has still to choose Keras 2 itself
+            self.result.files.add(path)
+        for problem in bridged.remarks:
+            self.result.add(path, problem, Severity.REVIEW)
+        self._tell_slim({path: bridged})
+        message = (
+            "no program here imports this file: its names are those of tf.compat.v1 now, and what imports it has to "
+            "call `tf.compat.v1.disable_v2_behavior()` first"
+        )
+        self.result.add(path, Problem(1, 1, "TFM185", message), Severity.REVIEW)
 
     def _go(
         self,
@@ -355,7 +428,10 @@ class _Project:
         # A notebook is one file to its users; what it needs goes with it, unless the project has it already.
         in_cell = len(changing) == 1 and is_notebook(changing[0]) and file not in self.texts
         inside = self.inside or in_cell
-        needed = not graphs or any(tried[path].used or tried[path].slim or tried[path].keras for path in files)
+        below = self._below(placed.folder)
+        needed = not graphs or any(
+            one.used or one.slim or one.keras for one in (*(tried[path] for path in files), *below)
+        )
         kind = replace(Support(name, graphs=graphs), needed=needed)
         done = {
             path: self._try(
@@ -366,11 +442,12 @@ class _Project:
             for path in changing
         }
         used = {one for bridged in done.values() for one in bridged.used}
-        if not graphs and any(_SHAPES.search(self.texts[path]) for path in changing):
+        shaped = (*(self.texts[path] for path in changing), *(one.text for one in below))
+        if not graphs and any(map(_SHAPES.search, shaped)):
             used.add("keep_tensorflow_1_shapes")
         if any(bridged.eager for bridged in done.values()):
             used.discard(FOR_ALL)
-        if any(bridged.slim for bridged in done.values()):
+        if any(bridged.slim for bridged in (*done.values(), *below)):
             used.add("let_tf_slim_find_its_layers")
         if not needed:
             pass  # TensorFlow 2.21 has all that the program needs

@@ -14,6 +14,24 @@ _OF_TWO = ("tf.keras", "tf.distribute", "tf.function", "tf.GradientTape", "tf.co
 # Gone since TensorFlow 2.0: programs that name these are of TensorFlow 1.
 _OF_ONE = ("tf.contrib", "tf.examples", "tf.models")
 
+# Modules and symbols that make nothing in a graph, and so do the same in both ways to run TensorFlow.
+_BESIDE_GRAPHS = (
+    *("tf.app", "tf.flags", "tf.logging", "tf.gfile", "tf.python_io", "tf.resource_loader"),
+    *("tf.ConfigProto", "tf.GPUOptions", "tf.OptimizerOptions", "tf.GraphOptions", "tf.RunOptions", "tf.RunMetadata"),
+    *("tf.GraphDef", "tf.NodeDef", "tf.MetaGraphDef", "tf.Summary", "tf.Event", "tf.VERSION", "tf.GIT_VERSION"),
+    *("tf.COMPILER_VERSION", "tf.set_random_seed"),
+)
+# Functions whose result is that of their arguments, however TensorFlow runs (called eagerly on 2.21, each of them).
+_OF_THEIR_ARGUMENTS = (
+    *(f"tf.to_{kind}" for kind in ("bfloat16", "complex64", "complex128", "double", "float", "int32", "int64")),
+    *("tf.arg_max", "tf.arg_min", "tf.batch_gather", "tf.confusion_matrix", "tf.count_nonzero", "tf.decode_csv"),
+    *("tf.decode_raw", "tf.depth_to_space", "tf.div", "tf.floor_div", "tf.setdiff1d", "tf.space_to_depth"),
+    *("tf.string_split", "tf.string_to_hash_bucket", "tf.string_to_number", "tf.substr", "tf.verify_tensor_all_finite"),
+    *("tf.image.resize_area", "tf.image.resize_bicubic", "tf.image.resize_bilinear", "tf.image.resize_images"),
+    *("tf.image.resize_nearest_neighbor", "tf.image.extract_image_patches", "tf.sparse_to_dense", "tf.reduce_join"),
+    *("tf.nn.softmax_cross_entropy_with_logits_v2", "tf.nn.xw_plus_b", "tf.parse_example", "tf.parse_single_example"),
+)
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -76,6 +94,21 @@ def _home(name: str, gone: tuple[str, ...]) -> str | None:
 def is_for_one(text: str) -> bool:
     """Whether a file is of TensorFlow 1: it says, unguarded, what only TensorFlow 1 understands, and nothing newer."""
     return bool(_of_one(text)) and not is_for_two(text)
+
+
+def needs_graphs(text: str) -> bool:
+    """Whether something that TensorFlow 2.21 lacks in a file has no other name that means the same anywhere."""
+    return any(one.keywords or same_anywhere(one.name) is None for one in standing(text))
+
+
+def same_anywhere(name: str) -> str | None:
+    """The name in TensorFlow 2.21 that means what `tf.X` of TensorFlow 1 does, with and without eager execution."""
+    found = fate(name)
+    if isinstance(found, Renamed):
+        return None if ".experimental." in found.to else found.to
+    if isinstance(found, Compat) and (name in _OF_THEIR_ARGUMENTS or _is_below(name, *_BESIDE_GRAPHS)):
+        return found.to
+    return None
 
 
 def is_for_two(text: str) -> bool:

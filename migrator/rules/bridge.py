@@ -56,8 +56,8 @@ Estimators, too, the support file puts all of the program into the default graph
 Estimators leave. In programs that turn eager execution on, or hand a Keras model over, that is not done: put the lines
 that the finding names into `with tf.get_default_graph().as_default():`.
 
-The finding also names files that stay TensorFlow 1 code, because they make no Estimator, and import one that is
-bridged.
+The finding also names files that stay TensorFlow 1 code, because something in them has no successor, and import one
+that is bridged.
 """,
     ),
     Rule(
@@ -148,6 +148,20 @@ through, and for optimizers that change weights before they have gradients (`tf.
 TensorFlow 1 reads there depends on which operation comes first. No finding is given for these. `tf-migrate verify`
 shows how far the numbers are apart; put `tf.enable_resource_variables()` at the top of the original to see whether this
 is why.
+""",
+    ),
+    Rule(
+        "TFM185",
+        "a file of TensorFlow 1 that no program here imports",
+        Severity.REVIEW,
+        """
+Nothing that was given makes an Estimator or a session and imports this file: the program may be elsewhere, find the
+file by its name (`importlib.import_module(f"models.{name}")`), or be a test. The file's names are those of
+`tf.compat.v1` now, as they are in a bridged program (TFM155, TFM199), and where TensorFlow 2.21 lacks something, the
+support file has it. Its functions build a graph as they did. Programs that tf-migrate bridged see to that; another one
+has to call `tf.compat.v1.disable_v2_behavior()` before them, and to run with `TF_USE_LEGACY_KERAS=1` where they use
+`tf.compat.v1.layers`. Names that mean the same with and without a graph (`tf.gfile`, `tf.python_io`, `tf.to_float`)
+are spelled anew by themselves (TFM272), and are no reason for this finding.
 """,
     ),
     Rule(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.bridge.sides import run_both
+from tests.bridge.sides import run_both, run_new
 
 pytestmark = pytest.mark.tensorflow
 
@@ -428,3 +429,30 @@ def test_trains_at_all(sides: tuple[dict[str, Any], dict[str, Any]]) -> None:
     assert len(losses) == 25
     assert losses[-1] < 0.7 * losses[0]
     assert sides[1]["adam evaluation"]["loss"] != sides[1]["evaluation"]["loss"]
+
+
+BEHIND_A_BRANCH = """
+def model_fn(features, labels, mode):
+    step, loss = tf.train.get_global_step(), tf.reduce_mean(features["x"])
+
+    def slowly():
+        big = tf.ones([600, 600])
+        for _ in range(8):
+            big = tf.matmul(big, big) * 1e-3
+        with tf.control_dependencies([big]):
+            return tf.cast(step.read_value(), tf.float32)
+
+    later = tf.cond(loss < 100.0, slowly, lambda: 0.0)
+    seen = tf.get_variable("seen", [], trainable=False, initializer=tf.zeros_initializer())
+    return est.EstimatorSpec(mode, loss=loss, train_op=tf.group(seen.assign_add(later), step.assign(step + 1)))
+
+
+estimator = est.Estimator(model_fn, os.path.join(FOLDER, "m"))
+estimator.train(lambda: tf.data.Dataset.from_tensors({"x": np.ones([4, 4], "f")}).repeat(), steps=12)
+found["seen"] = estimator.get_variable_value("seen")
+"""
+
+
+def test_a_write_waits_for_what_a_branch_reads(tmp_path: Path) -> None:
+    """A condition lets go of what waits for it before its branch has read: the steps before each write are 0 to 11."""
+    assert run_new(BEHIND_A_BRANCH, tmp_path, MODULES) == {"seen": 66.0}

@@ -49,8 +49,12 @@ def test_files_side_by_side() -> None:
         "from model import model_fn",
     ]
     assert head(texts["model.py"]) == ["import keras_estimator" + FIRST, "import tensorflow.compat.v1 as tf"]
-    assert texts.keys() == {"keras_estimator.py", "train.py", "model.py"}
-    assert [(one.code, one.severity, one.line) for one in findings] == [("TFM155", Severity.REVIEW, 5)]
+    assert texts["other.py"] == texts["model.py"], "no program imports it, and it is of TensorFlow 1"
+    assert texts.keys() == {"keras_estimator.py", "train.py", "model.py", "other.py"}
+    assert [(one.code, one.severity, one.line) for one in findings] == [
+        ("TFM155", Severity.REVIEW, 5),
+        ("TFM185", Severity.REVIEW, 1),
+    ]
 
 
 PLACES = {

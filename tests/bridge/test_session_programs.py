@@ -37,13 +37,12 @@ def bridged(**texts: str) -> Bridges:
 
 
 STAYS = {
-    "no session": f"import tensorflow as tf\n\n{GRAPH}",
     "done": f"import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\n\n{GRAPH}{LOOP}",
     "done, and all of it in a graph": "import tensorflow.compat.v1 as tf\n\nwith tf.Graph().as_default():\n"
     "    one = tf.constant(1)\n    print(tf.Session().run(one))\n",
     "TensorFlow 2": "import tensorflow as tf\n\ntf.random.set_seed(1)\nwith tf.compat.v1.Session() as s:\n    s.run(x)",
     "for both versions": "import tensorflow as tf\n\nif tf.__version__ < '2':\n    s = tf.Session()\n",
-    "types alone": "import tensorflow as tf\nfrom typing import Optional\n\n\n"
+    "types alone": "import tensorflow.compat.v1 as tf\nfrom typing import Optional\n\n\n"
     "def f(s: tf.Session, t: Optional[tf.Session] = None) -> 'tf.Session':\n    u: tf.Session = t\n"
     "    return s if isinstance(u, (tf.Session, tf.InteractiveSession)) else tf.log(u)\n",
     "another Session": "import tensorflow as tf\nfrom requests import Session\n\nSession().get(tf.__version__)\n",

@@ -92,7 +92,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gone = one_program(network="net = tf.contrib.bayesflow.x(features)")
     (root / "gone.py").write_text(gone)
     (root / "book.ipynb").write_text(notebook(["!ls", *cut(gone, 1)]))
-    (root / "names.py").write_text("import tensorflow as tf\nx = tf.contrib.slim\n")
+    (root / "names.py").write_text("import tensorflow as tf\nx = tf.contrib.bayesflow.x\n")
     (root / "bad.py").write_text("import tensorflow as tf\nprint 'x'\n")
     (root / "plain.py").write_text("import tensorflow as tf\nprint(tf.constant(1))\n")
     return root
@@ -144,7 +144,7 @@ def test_nothing_is_left(tmp_path: Path) -> None:
 
 
 def test_words_of_programs_are_no_markup(tmp_path: Path) -> None:
-    (tmp_path / "<b>&.py").write_text("import tensorflow as tf\nx = tf.contrib.slim\n")
+    (tmp_path / "<b>&.py").write_text("import tensorflow as tf\nx = tf.contrib.bayesflow.x\n")
     html = run(tmp_path, "--format", "html").stdout
     assert "&lt;b&gt;&amp;.py" in html and "<b>&" not in html
 

@@ -394,9 +394,9 @@ def as_one_operation(function, tensors, variables, seed=None):
         @functools.lru_cache(maxsize=1)
         def needed():
             behind = operations_behind(graph.outputs)
-            found = [one for one in all_of_them() if one in behind]
-            _order_writes(found)
-            return found
+            _order_writes([one for one in all_of_them() if one in behind])
+            behind = operations_behind(graph.outputs)
+            return [one for one in all_of_them() if one in behind]
 
         with variables.in_graph(graph), tf.variable_creator_scope(variables.make):
             results = tf.nest.flatten(function(*inputs))
@@ -450,10 +450,23 @@ def _order_writes(operations):
         own = [one for handle in written for one in reads[id(handle)] if one not in sources]
         if own:
             before[operation] = list(operation.control_inputs)
-            operation._add_control_inputs(own)
+            operation._add_control_inputs([done for one in own for done in _ends(one)])
         for handle in read:
             reads[id(handle)].append(operation)
     return before
+
+
+def _ends(operation):
+    """What is there once an operation has read its variables.
+
+    A condition, a loop or a function lets go of what waits for it when it begins, for TensorFlow puts its body in its
+    place. Only its results are there afterwards.
+    """
+    results = [one for one in operation.outputs if one.dtype not in (tf.resource, tf.variant)]
+    if operation.type in ("ReadVariableOp", "ResourceGather", "ResourceGatherNd") or not results:
+        return [operation]
+    with operation.graph.as_default(), tf.control_dependencies(None):
+        return [tf.identity(one).op for one in results]
 
 
 def _handles(operation):
