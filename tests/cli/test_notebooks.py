@@ -135,7 +135,7 @@ def test_one_bad_notebook_is_one_finding(tmp_path: Path) -> None:
 def test_a_comment_accepts_in_a_cell(tmp_path: Path) -> None:
     path = tmp_path / "book.ipynb"
     text = "import tensorflow as tf\nx = tf.contrib.bayesflow.x()  # tf-migrate: ignore[TFM270]\n"
-    path.write_text(notebook([None, text, "y = tf.contrib.bayesflow.x()\n"]))
+    path.write_text(notebook([None, text, "y = tf.contrib.gan.y()\n"]))
     result = run("--check", path)
     told = [line for line in result.output.splitlines() if ": TFM" in line]
     assert len(told) == 1 and told[0].startswith(f"{path}:cell 3:1:5: TFM270")
