@@ -41,21 +41,27 @@ def evaluation():
 
 class Losses(tf.train.SessionRunHook):
     def __init__(self, name="watched"):
-        self.name, self.losses, self.calls = name, [], []
+        self.name, self.losses, self.calls, self.seen = name, [], [], []
 
     def begin(self):
         self.calls.append("begin " + tf.train.get_global_step().name)
         named = tf.get_default_graph().get_tensor_by_name("global_step:0")
         self.calls.append("named %s" % (named.shape,))
+        self.asked = {"object": tf.train.get_global_step(), "name": "global_step:0", "tensor": named,
+                      "weights": tf.trainable_variables()[0]}
 
     def after_create_session(self, session, coord):
         self.calls.append("created %d" % session.run(tf.train.get_global_step()))
 
     def before_run(self, context):
-        return tf.train.SessionRunArgs({"loss": self.name + ":0"})
+        return tf.train.SessionRunArgs({"loss": self.name + ":0", "variables": self.asked})
 
     def after_run(self, context, run_values):
         self.losses.append(run_values.results["loss"])
+        asked = run_values.results["variables"]
+        # Reference variables are seen behind the step's updates.
+        steps = [int(asked[key]) for key in ("object", "name", "tensor")]
+        self.seen.append([*steps, float(asked["weights"][0, 0])])
 
     def end(self, session):
         self.calls.append("end %d" % session.run(tf.train.get_global_step()))
@@ -79,9 +85,9 @@ def model_fn(features, labels, mode, params):
     loss += 0.01 * tf.add_n([tf.nn.l2_loss(v) for v in chosen]) + 0.001 * tf.reduce_sum(tf.trainable_variables()[0])
     metrics = {"accuracy": tf.metrics.accuracy(labels, predictions["class"]),
                "first": tf.metrics.mean(predictions["probabilities"][:, 0])}
+    tf.identity(loss, name="watched")
     if mode == modes.EVAL:
         return spec_class(mode, loss=loss, eval_metric_ops=metrics)
-    tf.identity(loss, name="watched")
     step = tf.train.get_global_step()
     tf.assign_add(step, 1000)  # asked for by nothing, so that it is not run
     rate = tf.train.exponential_decay(params["rate"], step, 10, 0.9)
@@ -110,11 +116,20 @@ def trained(name, params, model_fn=model_fn, input_fn=dataset, steps=25, **setti
 momentum = lambda rate: tf.train.MomentumOptimizer(rate, 0.9)
 adam = tf.train.AdamOptimizer
 estimator, hook = trained("momentum", {"rate": 0.05, "optimizer": momentum})
-found["losses"], found["calls"] = hook.losses, hook.calls
+found["losses"], found["calls"], found["asked for"] = hook.losses, hook.calls, hook.seen
 found["evaluation"] = estimator.evaluate(evaluation)
 found["two batches"] = estimator.evaluate(evaluation, steps=2, name="two")
+# What a hook asks for at the end takes one more batch.
+class AtEnd(tf.train.SessionRunHook):
+    def end(self, session):
+        self.loss = session.run("watched:0")
+
+
+at_end = [AtEnd(), AtEnd()]
+estimator.train(dataset, max_steps=40, hooks=at_end[:1])
+estimator.evaluate(evaluation, steps=1, name="last", hooks=at_end[1:])
 estimator.train(dataset, max_steps=40)
-estimator.train(dataset, max_steps=40)
+found["at end"] = [hook.loss for hook in at_end]
 found["more"] = estimator.evaluate(evaluation)
 found["earlier"] = estimator.evaluate(evaluation, checkpoint_path=os.path.join(folder("momentum"), "model.ckpt-25"))
 found["predicted"] = [one for _, one in zip(range(3), estimator.predict(evaluation, predict_keys=["probabilities"]))]
@@ -382,6 +397,8 @@ def close(old: Any, new: Any) -> bool:
     [
         "losses",
         "calls",
+        "asked for",
+        "at end",
         "evaluation",
         "two batches",
         "averaged",

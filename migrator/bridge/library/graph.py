@@ -52,6 +52,11 @@ class Variables:
         self._initial = {}  # what a variable starts from, a function, a tensor or an array; and the operation
         self.later = []  # (variable, tensor of the graph that it starts from), in the order of their making
 
+    def named(self, name):
+        """The variable whose value has this name in TensorFlow 1; None where there is none."""
+        name = name.removesuffix(":0").removesuffix("/read") if isinstance(name, str) else None
+        return self.by_name.get(name)
+
     @property
     def saved(self):
         """Those that a checkpoint has, by name."""
@@ -164,8 +169,12 @@ class Variables:
         """The tensor of the graph that has the value of a variable."""
         if id(variable) not in self._read:
             with self.graph.as_default(), tf.control_dependencies(None):
-                self._read[id(variable)] = variable.read_value()
-        return self._read[id(variable)]
+                self._read[id(variable)] = variable, variable.read_value()
+        return self._read[id(variable)][1]
+
+    def read_by(self, tensor):
+        """The variable that `read` gave this tensor for; None where it gave it for none."""
+        return next((variable for variable, read in self._read.values() if read is tensor), None)
 
     def initializer(self, variable):
         """The operation of the graph that gives a variable the value that it starts from."""
@@ -314,6 +323,8 @@ class Graph:
         let_keras_see_tensorflow_1()
         let_iterators_start_with_the_graph()
         self.strategy = strategy or tf.distribute.get_strategy()
+        # Under replicas TensorFlow 1 has resource variables, which are read before a step changes them.
+        self._references = strategy is None or isinstance(strategy, tf.distribute.ParameterServerStrategy)
         self.variables = variables or Variables(self.strategy)
         self.result = None
         self._functions = {}
@@ -343,10 +354,10 @@ class Graph:
             try:
                 return find(obj, allow_tensor, allow_operation)
             except KeyError:
-                name = obj.removesuffix(":0").removesuffix("/read") if isinstance(obj, str) else ""
-                if not allow_tensor or name not in self.variables.by_name:
+                variable = self.variables.named(obj) if allow_tensor else None
+                if variable is None:
                     raise
-                return self.variables.read(self.variables.by_name[name])
+                return self.variables.read(variable)
 
         return as_graph_element
 
@@ -358,14 +369,29 @@ class Graph:
             return self.variables.read(fetch)
         return fetch
 
+    def variable_of(self, fetch):
+        """The variable that something is, names or reads; None where it is anything else, or under replicas."""
+        if not self._references:
+            return None
+        if isinstance(fetch, tf.Variable):  # not what an assignment gives, which is computed by assigning
+            return next((one for one in self.variables.by_name.values() if one is fetch), None)
+        return self.variables.read_by(self.value_of(fetch))
+
     def compute(self, fetches, feeds=(), values=()):
         """Computes a flat list of tensors and operations of the graph; operations give None."""
         function, looked_up = self.function_of(fetches, feeds)
         return function(*values, *tf.nest.flatten([look_up() for look_up in looked_up]))
 
+    def takes_input(self, fetches, feeds=()):
+        """Whether something is computed of the input, where these tensors are given."""
+        if _key_of(fetches, feeds) in self._functions:
+            return False
+        behind = operations_behind(fetches, feeds)
+        return any(tensor.op in behind for tensor in self.inputs)
+
     def function_of(self, fetches, feeds=()):
         """What computes a flat list of tensors and operations, and what gives it its further inputs."""
-        key = tuple(id(one) for one in (*feeds, None, *fetches))
+        key = _key_of(fetches, feeds)
         if key not in self._functions:
             # What collectives of replicas look up in each call is given to the function as further inputs: only those
             # that it has, as all workers have to look up the same, whatever else one of them computes.
@@ -484,15 +510,20 @@ def _handles(operation):
     return written, [one for number, one in handles if number in only_read]
 
 
-def operations_behind(fetches):
-    """The operations that something is computed by."""
-    waiting = [getattr(one, "op", one) for one in fetches]
+def _key_of(fetches, feeds):
+    return tuple(id(one) for one in (*feeds, None, *fetches))
+
+
+def operations_behind(fetches, given=()):
+    """The operations that something is computed by, where these tensors are given."""
+    known = {id(tensor) for tensor in given}
+    waiting = [getattr(one, "op", one) for one in fetches if id(one) not in known]
     found = set()
     while waiting:
         operation = waiting.pop()
         if operation not in found:
             found.add(operation)
-            waiting += [tensor.op for tensor in operation.inputs]
+            waiting += [tensor.op for tensor in operation.inputs if id(tensor) not in known]
             waiting += operation.control_inputs
     return found
 
@@ -562,21 +593,33 @@ class Session(tf.compat.v1.Session):
         for other in self._others:
             if any(getattr(leaf, "graph", None) is other.graph for leaf in leaves):
                 owner = other
-        flat = [owner.value_of(leaf) for leaf in leaves]
         feed_dict = dict(feed_dict or {})
+        fed = {id(owner.variable_of(key)) for key in feed_dict}
+        found = [owner.variable_of(leaf) for leaf in leaves]
+        variables = [None if id(variable) in fed else variable for variable in found]
+        flat = [owner.value_of(leaf) for leaf, variable in zip(leaves, variables, strict=True) if variable is None]
         feeds = [owner.value_of(key) for key in feed_dict]
         values = [tf.convert_to_tensor(value, key.dtype) for key, value in zip(feeds, feed_dict.values(), strict=True)]
-        if batch is None:
-            try:
-                results = owner.compute(flat, feeds, values)
-            except ValueError:  # it depends on the input
-                if owner is not self._graph_of_model or self._draw is None:
-                    raise
+        if not flat:
+            results = []
+        else:
+            if batch is None and owner is self._graph_of_model and owner.takes_input(flat, feeds) and self._draw:
                 batch = self._draw()
-        if batch is not None:
-            results = owner.compute(flat, [*owner.inputs, *feeds], [*batch, *values])
-        results = [None if value is None else _numpy(value) for value in results]
-        return packed(fetches, results)
+            if batch is None:
+                results = owner.compute(flat, feeds, values)
+            else:
+                results = owner.compute(flat, [*owner.inputs, *feeds], [*batch, *values])
+        return packed(fetches, with_variables(variables, results))
+
+
+def with_variables(variables, results):
+    """What was asked for in its order, as arrays: where there is a variable its value now, else the next result.
+
+    A variable that is asked for is seen behind the updates of the same step, as TensorFlow 1's reference variables are.
+    """
+    results = iter(results)
+    values = [next(results) if variable is None else variable.read_value() for variable in variables]
+    return [None if value is None else _numpy(value) for value in values]
 
 
 def _numpy(value):

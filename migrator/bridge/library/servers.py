@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from .graph import draws_seeded_numbers, leaves_of, packed
+from .graph import draws_seeded_numbers, leaves_of, packed, with_variables
 
 
 class Workers:
@@ -34,10 +34,13 @@ class Workers:
         Raises tf.errors.OutOfRangeError when all have seen all of their data.
         """
         count = min(self.count * self.steps_of_each, most or self.count * self.steps_of_each)
-        flat = [self._graph.value_of(leaf) for leaf in leaves_of(fetches)]
+        variables = [self._graph.variable_of(leaf) for leaf in leaves_of(fetches)]
+        leaves = [leaf for leaf, variable in zip(leaves_of(fetches), variables, strict=True) if variable is None]
+        flat = [self._graph.value_of(leaf) for leaf in leaves]
         _, tensors = self._take(flat, count, only_last=True)[-1]
         tensors = iter(tensors)
-        return packed(fetches, [None if isinstance(one, tf.Operation) else next(tensors) for one in flat])
+        results = [None if isinstance(one, tf.Operation) else next(tensors) for one in flat]
+        return packed(fetches, with_variables(variables, results))
 
     def losses_of(self, loss, count):
         """Lets the workers take so many steps, fewer where data end; returns the loss of each.
