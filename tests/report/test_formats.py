@@ -155,7 +155,7 @@ def test_junit() -> None:
 
 @pytest.mark.parametrize("form", ["sarif", "github", "junit"])
 def test_from_the_command_line(form: str, tmp_path: Path) -> None:
-    (tmp_path / "old.py").write_text("import tensorflow as tf\nx = tf.contrib.slim\n")
+    (tmp_path / "old.py").write_text("import tensorflow as tf\nx = tf.contrib.bayesflow.x()\n")
     done = CliRunner().invoke(program, ["--check", "--format", form, str(tmp_path)], prog_name="tf-migrate")
     assert done.exit_code == 1 and "TFM270" in done.stdout
     if form == "sarif":

@@ -176,7 +176,9 @@ REFUSED = {
     "given with its model_dir": text_of("tell(config, config.model_dir)"),
     "beside a strategy": text_of("print(config.is_chief)", "train_distribute=tf.distribute.MirroredStrategy()"),
     "of contrib.learn": text_of("print(config.is_chief)", kind="contrib.learn"),
-    "two of them": text_of("config = config.replace(tf_random_seed=2)\nprint(config.is_chief)"),
+    "two of them, one in a function": text_of(
+        "def f():\n    print(config)\n\n\nconfig = config.replace()\nprint(config.is_chief)"
+    ),
     "a method of something else": text_of("config.is_chief.log(3)"),
     "a branch that changes a list": text_of("if not config.is_chief:\n    files.reverse()", before="files = ['a']\n"),
     "a branch that changes a dict": text_of("if config.is_chief:\n    settings.update(rate=0.5)"),

@@ -46,7 +46,7 @@ def modern(text: str) -> tuple[str, list[str]]:
         # Another library's names.
         "import tensorflow as tf\nfrom experimental import run\nclient.run(run)\nthing.lr = 3\nAdam(lr=0.1)\n",
         # TensorFlow 1 code is none of this.
-        "import tensorflow as tf\nconfig = tf.ConfigProto()\noptions = tf.data.experimental.AUTOTUNE\n",
+        "import tensorflow as tf\nw = tf.trainable_variables()\noptions = tf.data.experimental.AUTOTUNE\n",
         "import tensorflow.compat.v1 as tf\noptions = tf.data.experimental.AUTOTUNE\n",
         # Chosen already.
         'import os\nos.environ["TF_USE_LEGACY_KERAS"] = "1"\nimport tensorflow as tf\n'

@@ -328,6 +328,7 @@ def install(plan, folder, keras):
 
     builtins.__build_class__ = build_class
     bridge_servers.install(recorder, keras)
+    estimator_patches.patch_end(tf, recorder)
     estimator_patches.patch_dropout(tf, recorder)
     estimator_patches.patch_layers(tf, recorder)
     estimator_patches.patch_optimizer_lines(optimizers)

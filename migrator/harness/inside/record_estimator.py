@@ -345,12 +345,7 @@ def install(plan, folder):
     estimator_patches.patch_sources(tf, Estimator, optimizers, recorder)
     watch_clipping(lambda: recorder.traced.clipping if recorder.traced is not None else None)
 
-    if recorder.points.given:  # the count of steps jumps, and says nothing about the end
-
-        def go_on(original, self, *args, **kwargs):
-            return None
-
-        parts.wrap(tf.train.StopAtStepHook, "after_run", go_on)
+    estimator_patches.patch_end(tf, recorder)
     parts.wrap(Estimator, "_call_model_fn", recorder.call_model_fn)
     parts.wrap(optimizers.Optimizer, "apply_gradients", recorder.apply_gradients)
     parts.wrap(optimizers.Optimizer, "compute_gradients", recorder.compute_gradients)
