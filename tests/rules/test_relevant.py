@@ -48,8 +48,9 @@ def test_others_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
         return parse(path, text)
 
     monkeypatch.setattr(ParsedFile, "parse", staticmethod(recorded))
-    results = run_project({"train.py": program(), "other.py": TF + "x = tf.trainable_variables()\n"})
-    assert "tf.keras.Model" in results["train.py"][0] and results["other.py"][0] == TF + "x = tf.trainable_variables()\n"
+    other = TF + "x = tf.trainable_variables()\n"
+    results = run_project({"train.py": program(), "other.py": other})
+    assert "tf.keras.Model" in results["train.py"][0] and results["other.py"][0] == other
     assert parsed == ["train.py"]
 
 
