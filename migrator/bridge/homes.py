@@ -37,11 +37,15 @@ class Home:
     parts: int
 
 
+_BEHIND_SLIM = "tf.contrib.slim.python.slim."
 _SLIM_MODULES = ("tf.contrib.slim", "tf.contrib.layers", "tf.contrib.framework")
 
 
 def home_of(name: str) -> Home:
     """The home of a canonical name, `tf.X` of TensorFlow 1."""
+    if name.startswith(_BEHIND_SLIM):
+        found = home_of(name.replace(_BEHIND_SLIM, "tf.contrib.slim.", 1))
+        return Home(found.kind, found.name, found.parts + 2)
     parts = name.split(".")
     for end in range(len(parts), 1, -1):
         prefix = ".".join(parts[:end])

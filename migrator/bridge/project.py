@@ -155,7 +155,7 @@ class _Project:
     def _write_rest(self, taken: Collection[Path]) -> None:
         """Spells the names of files that no program imports, where nothing is in the way of one or what it imports."""
         going = {path for path, one in self.rest.items() if path not in taken and not one.blocking and one.respelled}
-        stays = set(taken) - self.result.files | (self.rest.keys() - going)
+        stays = {*taken, *(self.rest.keys() - going)} - self.result.files
         while True:
             held = {path for path in going if not stays.isdisjoint(self.imports.reach(path))}
             if not held:

@@ -575,7 +575,7 @@ _METRIC_LEARNING = frozenset(
     triplet_semihard_loss""".split()  # noqa: SIM905
 )
 SLIM_NETS = frozenset(
-    "alexnet inception overfeat resnet_utils resnet_v1 resnet_v2 vgg".split()  # noqa: SIM905
+    "alexnet inception inception_v1 inception_v2 inception_v3 overfeat resnet_utils resnet_v1 resnet_v2 vgg".split()  # noqa: SIM905
 )
 #: Modules of contrib, taken as a whole, and where tf_slim has them (1.2.0; seen by importing each).
 SLIM_MODULES = {

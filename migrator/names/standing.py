@@ -11,6 +11,14 @@ from migrator.names.uses import Use, uses
 _COMPAT = "tf.compat.v1"
 # Where TensorFlow 2 programs begin: what both versions have, but only programs of the second one train with.
 _OF_TWO = ("tf.keras", "tf.distribute", "tf.function", "tf.GradientTape", "tf.config", "tf.Module")
+# What no program of TensorFlow 2 says of `tf`: its variables, placeholders and sessions are of a graph.
+_OF_GRAPHS = frozenset(
+    f"tf.{name}"
+    for name in (
+        *("placeholder", "Session", "InteractiveSession", "variable_scope", "global_variables_initializer"),
+        *("tables_initializer", "get_collection", "trainable_variables"),
+    )
+)
 # Gone since TensorFlow 2.0: programs that name these are of TensorFlow 1.
 _OF_ONE = ("tf.contrib", "tf.examples", "tf.models")
 
@@ -92,8 +100,14 @@ def _home(name: str, gone: tuple[str, ...]) -> str | None:
 
 
 def is_for_one(text: str) -> bool:
-    """Whether a file is of TensorFlow 1: it says, unguarded, what only TensorFlow 1 understands, and nothing newer."""
-    return bool(_of_one(text)) and not is_for_two(text)
+    """Whether a file is of TensorFlow 1: it says, unguarded, what only TensorFlow 1 understands, and nothing newer.
+
+    Keras and what else both versions have says nothing beside what only a graph of TensorFlow 1 has.
+    """
+    found = _of_one(text)
+    if not found or any(_is_new(use) for use in uses(text)):
+        return False
+    return not is_for_two(text) or any(one.name in _OF_GRAPHS for one in found)
 
 
 def needs_graphs(text: str) -> bool:
@@ -113,9 +127,11 @@ def same_anywhere(name: str) -> str | None:
 
 def is_for_two(text: str) -> bool:
     """Whether a file names what programs of TensorFlow 2 are made of."""
-    return any(
-        is_plain(use) and (isinstance(fate(use.name), New) or _is_below(use.name, *_OF_TWO)) for use in uses(text)
-    )
+    return any(_is_new(use) or (is_plain(use) and _is_below(use.name, *_OF_TWO)) for use in uses(text))
+
+
+def _is_new(use: Use) -> bool:
+    return is_plain(use) and isinstance(fate(use.name), New)
 
 
 def _of_one(text: str) -> list[Standing]:

@@ -131,6 +131,17 @@ def test_files_of_tensorflow_2_stay() -> None:
     assert told(findings) == {("main.py", "TFM270")}
 
 
+def test_what_a_bridged_program_shares_with_a_test_holds_nothing() -> None:
+    texts, _ = migrated({"main.py": "import nets\n" + LEARNS, "nets.py": NET, "check.py": NET + "\n\nimport nets\n"})
+    assert {"main.py", "nets.py", "check.py"} < texts.keys()
+
+
+def test_keras_beside_a_graph_is_no_tensorflow_2() -> None:
+    text = NET + "\n\ny = tf.keras.utils.to_categorical([1])\nx = tf.placeholder(tf.float32)\n"
+    texts, findings = migrated({"nets.py": text})
+    assert texts.keys() == {"keras_estimator.py", "nets.py"} and told(findings) == {("nets.py", "TFM185")}
+
+
 @pytest.mark.tensorflow
 def test_the_program_runs(tmp_path: Path) -> None:
     python = migrated_python()

@@ -92,3 +92,10 @@ def test_names_of_contrib_that_moved(tmp_path: Path) -> None:
     tool = Path(__file__).parents[2] / "tools" / "make_moved_table.py"
     subprocess.run([TENSORFLOW1, tool, tmp_path / "moved.json"], check=True, capture_output=True)
     assert json.loads((tmp_path / "moved.json").read_text()) == json.loads(MOVED_FILE.read_text())
+
+
+def test_networks_of_slim_by_their_own_files() -> None:
+    """tf_slim 1.1.0 has the same files."""
+    found = home_of("tf.contrib.slim.python.slim.nets.inception_v3.inception_v3_arg_scope")
+    assert (found.kind, found.name, found.parts) == (Kind.SLIM, "nets.inception_v3", 7)
+    assert home_of("tf.contrib.slim.python.slim.learning.train").kind is home_of("tf.contrib.slim.learning.train").kind
