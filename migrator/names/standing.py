@@ -11,6 +11,16 @@ from migrator.names.uses import Use, uses
 _COMPAT = "tf.compat.v1"
 # Where TensorFlow 2 programs begin: what both versions have, but only programs of the second one train with.
 _OF_TWO = ("tf.keras", "tf.distribute", "tf.function", "tf.GradientTape", "tf.config", "tf.Module")
+# Functions that take arguments in TensorFlow 1 which those of the same name do not take now, and give the same for them
+# as `tf.compat.v1.X` in both ways to run TensorFlow.
+_OF_OLD_ARGUMENTS = frozenset(
+    f"tf.{name}"
+    for name in (
+        *(f"reduce_{kind}" for kind in ("all", "any", "logsumexp", "max", "mean", "min", "prod", "sum")),
+        *("argmax", "argmin", "expand_dims", "squeeze", "norm", "reverse_sequence", "nn.softmax", "nn.log_softmax"),
+        *("nn.dropout", "nn.max_pool", "nn.avg_pool", "nn.conv2d", "nn.moments"),
+    )
+)
 # What no program of TensorFlow 2 says of `tf`: its variables, placeholders and sessions are of a graph.
 _OF_GRAPHS = frozenset(
     f"tf.{name}"
@@ -123,6 +133,11 @@ def same_anywhere(name: str) -> str | None:
     if isinstance(found, Compat) and (name in _OF_THEIR_ARGUMENTS or _is_below(name, *_BESIDE_GRAPHS)):
         return found.to
     return None
+
+
+def takes_old_arguments(name: str) -> bool:
+    """Whether `tf.compat.v1.X` is what `tf.X` of TensorFlow 1 was, called with any of its arguments."""
+    return name in _OF_OLD_ARGUMENTS
 
 
 def is_for_two(text: str) -> bool:

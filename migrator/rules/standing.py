@@ -23,9 +23,10 @@ has the same thing. What it has as `tf.compat.v1.X` alone may need TensorFlow 1'
         "an argument that TensorFlow 2.21 does not have",
         Severity.MANUAL,
         """
-The function is there under its name, but has lost the argument (`keep_dims`, `reduction_indices`, `keep_prob`): the
-call fails. The same function of TensorFlow 1 is in `tf.compat.v1`; where the argument only has another name now
-(`keepdims`, `axis`), that is the better way.
+The function is there under its name, but has lost the argument (`dtype` of an initializer, `filter` of a layer): the
+call fails. The same function of TensorFlow 1 is in `tf.compat.v1`; where the argument only has another name now, that
+is the better way. Functions that compute from their arguments alone (`tf.reduce_sum(x, keep_dims=True)`) are spelled
+`tf.compat.v1.X` by themselves (TFM272).
 """,
     ),
     Rule(

@@ -9,7 +9,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.fate import exists
 from migrator.names.imports import dotted
-from migrator.names.standing import same_anywhere
+from migrator.names.standing import same_anywhere, standing, takes_old_arguments
 from migrator.names.uses import uses
 from migrator.program.modern import Change, ModernFile
 from migrator.rules.rule import Example, Rule
@@ -22,13 +22,18 @@ RULES = (
         """
 A file of TensorFlow 2 with a name that only TensorFlow 1 had fails there. Functions that only moved get their new name:
 both names are one object in TensorFlow 2.21. What deals with flags, logs, files and settings, and not with graphs, and
-what computes its result from its arguments alone (`tf.to_float`, `tf.div`, `tf.decode_csv`), is spelled
-`tf.compat.v1.X`, where it does the same with and without eager execution. All other names of TensorFlow 1 are
+what computes its result from its arguments alone (`tf.to_float`, `tf.div`, `tf.decode_csv`, and `tf.reduce_sum`,
+`tf.argmax`, `tf.nn.dropout` and others with arguments that are gone), is spelled `tf.compat.v1.X`, where it does the
+same with and without eager execution. All other names of TensorFlow 1 are
 told (TFM270): a graph, a session or a variable of `get_variable` is no part of a TensorFlow 2 program.
 """,
         (
             Example("tf.log(keras.Input([1]))", "tf.math.log(keras.Input([1]))"),
             Example("tf.logging.info('begun')", "tf.compat.v1.logging.info('begun')"),
+            Example(
+                "tf.reduce_sum(keras.Input([1]), keep_dims=True)",
+                "tf.compat.v1.reduce_sum(keras.Input([1]), keep_dims=True)",
+            ),
             Example("tf.to_int32(keras.Input([1]))", "tf.compat.v1.to_int32(keras.Input([1]))"),
         ),
     ),
@@ -59,4 +64,20 @@ def _spelled(file: ModernFile, node: cst.Attribute, name: str) -> str | None:
     return None if to is None else head + to.removeprefix("tf")
 
 
-CHECKS = (check_older_names,)
+def check_older_arguments(file: ModernFile) -> Iterable[Change]:
+    """Calls with arguments that only TensorFlow 1 has, of functions that are there under both names."""
+    gone = {(one.name, one.keywords) for one in standing(file.parsed.text) if one.keywords}
+    for call in file.calls if gone else ():
+        name = file.name(call.func)
+        given = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+        head, _, rest = (dotted(call.func) or "").partition(".")
+        if name is None or not takes_old_arguments(name) or name != f"tf.{rest}":
+            continue
+        words = [word for known, keywords in gone if known == name for word in keywords if word in given]
+        if words and file.parsed.imports.names.get(head) == "tensorflow":
+            spelled = f"{head}.compat.v1.{rest}"
+            message = f"`{head}.{rest}` takes `{words[0]}` as `{spelled}`"
+            yield Change("TFM272", call.func, message, lambda _, s=spelled: cst.parse_expression(s))  # type: ignore[misc]
+
+
+CHECKS = (check_older_names, check_older_arguments)

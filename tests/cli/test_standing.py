@@ -32,8 +32,8 @@ def run(tmp_path: Path, *options: str, **files: str) -> Result:
             [("TFM270", 2, "write `tf.compat.v1.get_variable` (also line 3)")],
         ),
         (
-            f"{TF}def f(x):\n    return tf.reduce_sum(x, keep_dims=True) + tf.Module\n",
-            [("TFM271", 3, "has no `keep_dims`")],
+            f"{TF}def f(x):\n    return tf.constant_initializer(x, dtype=tf.Module)\n",
+            [("TFM271", 3, "has no `dtype`")],
         ),
         (
             "import tensorflow.compat.v1 as tf\nestimator = tf.keras.estimator\n",
@@ -239,3 +239,10 @@ def test_a_mended_file_with_names_of_both_versions_runs(tmp_path: Path) -> None:
     assert not trains()
     assert run(tmp_path).exit_code == 0
     assert trains()
+
+
+def test_arguments_that_are_gone_where_the_function_of_compat_takes_them(tmp_path: Path) -> None:
+    text = f"{TF}layer = tf.keras.layers.Dense(1)\nx = tf.reduce_sum(y, 1, keep_dims=True) + tf.reduce_sum(y, 1)\n"
+    assert run(tmp_path, main=text).exit_code == 0
+    new = (tmp_path / "main.py").read_text()
+    assert new == text.replace("tf.reduce_sum(y, 1, keep", "tf.compat.v1.reduce_sum(y, 1, keep")
