@@ -158,12 +158,11 @@ def _may_be_bridged(text: str) -> bool:
     """Whether a text may hold an Estimator (those of tf.contrib.learn have their names from what they learn), or a
     session, or is of TensorFlow 1 otherwise.
     """
-    from migrator.names.standing import is_for_one, needs_graphs
+    from migrator.names.standing import needs_tensorflow_1
 
     of_contrib = "contrib" in text and ("learn" in text or "slim" in text)
-    if "stimator" in text or of_contrib or "Session" in text or "Supervisor" in text:
-        return True
-    return is_for_one(text) and needs_graphs(text)
+    spoken_of = "stimator" in text or of_contrib or "Session" in text or "Supervisor" in text
+    return spoken_of or needs_tensorflow_1(text)
 
 
 def _tell_what_stands(

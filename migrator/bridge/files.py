@@ -54,7 +54,7 @@ class Imports:
 
 def read_imports(texts: Mapping[Path, str]) -> Imports:
     """Reads the imports of all files; those that do not parse have none."""
-    known = {_absolute(path): path for path in texts}
+    known = {absolute(path): path for path in texts}
     trees: dict[Path, ast.Module] = {}
     found: dict[Path, tuple[Edge, ...]] = {}
     for path, text in texts.items():
@@ -70,12 +70,13 @@ def read_imports(texts: Mapping[Path, str]) -> Imports:
     return Imports(tuple(edge for edges in found.values() for edge in edges), found, trees)
 
 
-def _absolute(path: Path) -> Path:
+def absolute(path: Path) -> Path:
+    """A path from the root, without a look at the disk."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - without following links
 
 
 def _edges(path: Path, node: ast.Import | ast.ImportFrom, known: Mapping[Path, Path]) -> Iterable[Edge]:
-    folder = _absolute(path).parent
+    folder = absolute(path).parent
     if isinstance(node, ast.Import):
         for alias in node.names:
             parts = alias.name.split(".")
@@ -126,13 +127,13 @@ class Placed:
     def support(self, path: Path, name: str) -> Support:
         """The import of the support file in one file."""
         if self.relative:
-            return Support(name, "." * (len(_absolute(path).parent.relative_to(_absolute(self.folder)).parts) + 1))
+            return Support(name, "." * (len(absolute(path).parent.relative_to(absolute(self.folder)).parts) + 1))
         return Support(name, self.package)
 
 
 def place(paths: Collection[Path], imports: Imports) -> Placed:
     """Where all of some files can import a further one from, in the way in which they import each other."""
-    folders = [_absolute(path).parent for path in paths]
+    folders = [absolute(path).parent for path in paths]
     common = Path(os.path.commonpath(folders))
     edges = [*imports.importers(paths), *(edge for path in paths for edge in imports.of.get(path, ()))]
     roots = {edge.root for edge in edges if edge.level == 0}
@@ -154,7 +155,7 @@ def place(paths: Collection[Path], imports: Imports) -> Placed:
 
 
 def _base(edge: Edge) -> Path:
-    folder = _absolute(edge.importer).parent
+    folder = absolute(edge.importer).parent
     return folder if edge.level == 1 else folder.parents[min(edge.level - 2, len(folder.parents) - 1)]
 
 

@@ -22,7 +22,7 @@ from migrator.bridge.codemod import (
     names_of_stars,
     read_with_stars,
 )
-from migrator.bridge.files import Imports, Placed, place, read_imports
+from migrator.bridge.files import Imports, Placed, absolute, place, read_imports
 from migrator.bridge.references import Names
 from migrator.bridge.sessions import FOR_ALL, MAKERS
 from migrator.bridge.support import MARK, NAME
@@ -30,7 +30,7 @@ from migrator.bridge.table import HOROVOD, is_maker, is_trainer
 from migrator.findings import Finding, Severity
 from migrator.names.free import free
 from migrator.names.spelling import canonical
-from migrator.names.standing import is_for_one, needs_graphs
+from migrator.names.standing import needs_tensorflow_1
 from migrator.source.discovery import SUFFIXES
 from migrator.source.notebooks import END_OF_CELL, NEW_CELL
 from migrator.source.reading import is_notebook
@@ -128,10 +128,9 @@ class _Project:
                     sessions.update({path: made} if made else {})
         self.rest = self._rest(left, {*makers, *sessions})
         self._go(makers, left, graphs=False)
-        apart = {path for reach in self.reaches.values() for path in reach}
-        of_estimators = {path for reach in self.reaches.values() for path in reach}
+        of_estimators = apart = {path for reach in self.reaches.values() for path in reach}
         if left is not None:  # what another form has changed is another form's
-            of_estimators |= {path for start in self.texts.keys() - left for path in self.imports.reach(start)}
+            of_estimators = apart | {path for start in self.texts.keys() - left for path in self.imports.reach(start)}
         # TensorFlow 2 is off for a whole process: a file that Estimators' programs share may not turn it off.
         of_estimators = {path for path in of_estimators if "tensorflow" in self.texts.get(path, "")}
         self._go(sessions, left, graphs=True, apart=of_estimators)
@@ -144,13 +143,13 @@ class _Project:
         return {
             path: self._try(path, Support(NAME, graphs=True, needed=False, runs=False))
             for path in self.imports.trees
-            if path not in imported and (left is None or path in left) and "tensorflow" in self.texts[path]
-            if is_for_one(self.texts[path]) and needs_graphs(self.texts[path])
+            if path not in imported and (left is None or path in left)
+            if needs_tensorflow_1(self.texts[path])
         }
 
     def _below(self, folder: Path) -> list[Bridged]:
         """What becomes of the files in a folder that no program imports."""
-        return [one for path, one in self.rest.items() if folder.resolve() in path.resolve().parents]
+        return [one for path, one in self.rest.items() if absolute(folder) in absolute(path).parents]
 
     def _write_rest(self, taken: Collection[Path]) -> None:
         """Spells the names of files that no program imports, where nothing is in the way of one or what it imports."""
@@ -185,12 +184,7 @@ class _Project:
             name = self._name(placed, [path])
             of = placed.support(path, name).of
             bridged = self._try(path, Support(name, of, graphs=True, runs=False))
-            used = {
-                *tried.used,
-                *(["let_tf_slim_find_its_layers"] if tried.slim else []),
-                *(["keep_tensorflow_1_shapes"] if shaped else []),
-            }
-            message = self._write_support(placed.folder / f"{name}.py", used)
+            message = self._write_support(placed.folder / f"{name}.py", tried.used | _set_up(tried.slim, shaped))
             if message:
                 self.result.add(path, Problem(1, 1, "TFM159", message), Severity.MANUAL)
                 return
@@ -443,12 +437,10 @@ class _Project:
         }
         used = {one for bridged in done.values() for one in bridged.used}
         shaped = (*(self.texts[path] for path in changing), *(one.text for one in below))
-        if not graphs and any(map(_SHAPES.search, shaped)):
-            used.add("keep_tensorflow_1_shapes")
         if any(bridged.eager for bridged in done.values()):
             used.discard(FOR_ALL)
-        if any(bridged.slim for bridged in (*done.values(), *below)):
-            used.add("let_tf_slim_find_its_layers")
+        slim = any(bridged.slim for bridged in (*done.values(), *below))
+        used |= _set_up(slim, not graphs and any(map(_SHAPES.search, shaped)))
         if not needed:
             pass  # TensorFlow 2.21 has all that the program needs
         elif inside:
@@ -557,6 +549,12 @@ class _Project:
             return ""
         told = "; ".join(f"{f.code} at {f.path}:{f.line} ({_short(f.message)})" for f in found[:2])
         return f". A native program is blocked by {told}" + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+
+
+def _set_up(slim: bool, shaped: bool) -> set[str]:
+    """What a support file does when it is imported, for files that use tf_slim, or TensorFlow 1's shapes."""
+    asked = {"let_tf_slim_find_its_layers": slim, "keep_tensorflow_1_shapes": shaped}
+    return {name for name, one in asked.items() if one}
 
 
 def _asks_for_type(node: ast.Call) -> bool:

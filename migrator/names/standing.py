@@ -120,9 +120,9 @@ def is_for_one(text: str) -> bool:
     return not is_for_two(text) or any(one.name in _OF_GRAPHS for one in found)
 
 
-def needs_graphs(text: str) -> bool:
-    """Whether something that TensorFlow 2.21 lacks in a file has no other name that means the same anywhere."""
-    return any(one.keywords or same_anywhere(one.name) is None for one in standing(text))
+def needs_tensorflow_1(text: str) -> bool:
+    """Whether a file is of TensorFlow 1, and something that it says has no other name that means the same anywhere."""
+    return is_for_one(text) and any(one.keywords or same_anywhere(one.name) is None for one in standing(text))
 
 
 def same_anywhere(name: str) -> str | None:
@@ -137,7 +137,7 @@ def same_anywhere(name: str) -> str | None:
 
 def takes_old_arguments(name: str) -> bool:
     """Whether `tf.compat.v1.X` is what `tf.X` of TensorFlow 1 was, called with any of its arguments."""
-    return name in _OF_OLD_ARGUMENTS
+    return name.replace("tf.math.", "tf.", 1) in _OF_OLD_ARGUMENTS
 
 
 def is_for_two(text: str) -> bool:

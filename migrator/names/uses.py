@@ -208,7 +208,7 @@ def _bind(body: list[ast.stmt], scope: _Scope, module: _Scope) -> None:
     """Enters what the statements of a scope bind, those of the scopes inside of it left out."""
     elsewhere: set[str] = set()
     queue: list[ast.AST] = list(reversed(body))
-    aliases: list[ast.Assign] = []
+    aliases: list[tuple[str, ast.expr]] = []
     while queue:
         node = queue.pop()
         if isinstance(node, _IMPORTS):
@@ -225,8 +225,12 @@ def _bind(body: list[ast.stmt], scope: _Scope, module: _Scope) -> None:
         elif isinstance(node, _ELSEWHERE):
             elsewhere.update(node.names)
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            aliases.append(node)
+            aliases.append((node.targets[0].id, node.value))
             queue.append(node.value)
+            continue
+        elif isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
+            aliases.append((node.target.id, node.value))
+            queue += [node.annotation, node.value]
             continue
         elif isinstance(node, ast.Name) and isinstance(node.ctx, _STORES):
             scope.names.setdefault(node.id, set()).add(None)
@@ -235,12 +239,10 @@ def _bind(body: list[ast.stmt], scope: _Scope, module: _Scope) -> None:
         elif name := captured(node):
             scope.names.setdefault(name, set()).add(None)
         queue += [child for child in ast.iter_child_nodes(node) if not isinstance(child, _LEAVES)][::-1]
-    for alias in aliases:
-        target = alias.targets[0]
-        assert isinstance(target, ast.Name)
-        use = _use(alias.value, (module, scope), False)
+    for name, value in aliases:
+        use = _use(value, (module, scope), False)
         # `tf = tf.compat.v1` gives the name another meaning in the lines that follow; others are only shorter.
-        scope.names.setdefault(target.id, set()).add(use.name if use is not None else None)
+        scope.names.setdefault(name, set()).add(use.name if use is not None else None)
     for name in elsewhere:
         module.names.setdefault(name, set()).update(scope.names.pop(name, {None}))
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from migrator.names.bare import says
-from migrator.names.standing import has_estimators, is_for_one, needs_graphs, only_keras_2, standing
+from migrator.names.standing import has_estimators, needs_tensorflow_1, only_keras_2, standing
 from migrator.names.uses import uses
 from migrator.rules.sessions import may_train
 
@@ -29,7 +29,7 @@ def may_be_modern(text: str) -> bool:
     """Whether a file may be TensorFlow 2 code that a check has something to say about."""
     if "tensorflow" not in text and "keras" not in text:
         return False
-    if is_for_one(text) and needs_graphs(text):
+    if needs_tensorflow_1(text):
         return False
     return _MODERN.search(text) is not None or bool(standing(text)) or bool(only_keras_2(text))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.names.fate import exists
+from migrator.names.fate import exists, gone_keywords
 from migrator.names.imports import dotted
 from migrator.names.standing import same_anywhere, standing, takes_old_arguments
 from migrator.names.uses import uses
@@ -39,6 +39,7 @@ told (TFM270): a graph, a session or a variable of `get_variable` is no part of 
     ),
 )
 
+
 def check_older_names(file: ModernFile) -> Iterable[Change]:
     """Names that only TensorFlow 1 has, where another name means the same by itself."""
     standing = {use.name for use in uses(file.parsed.text) if not use.guarded and not exists(use.name)}
@@ -66,17 +67,17 @@ def _spelled(file: ModernFile, node: cst.Attribute, name: str) -> str | None:
 
 def check_older_arguments(file: ModernFile) -> Iterable[Change]:
     """Calls with arguments that only TensorFlow 1 has, of functions that are there under both names."""
-    gone = {(one.name, one.keywords) for one in standing(file.parsed.text) if one.keywords}
-    for call in file.calls if gone else ():
+    unguarded = {one.name for one in standing(file.parsed.text) if one.keywords}
+    tensorflow = next((local for local, name in file.parsed.imports.names.items() if name == "tensorflow"), None)
+    for call in file.calls if unguarded and tensorflow else ():
         name = file.name(call.func)
-        given = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-        head, _, rest = (dotted(call.func) or "").partition(".")
-        if name is None or not takes_old_arguments(name) or name != f"tf.{rest}":
+        if name not in unguarded or not takes_old_arguments(name):
             continue
-        words = [word for known, keywords in gone if known == name for word in keywords if word in given]
-        if words and file.parsed.imports.names.get(head) == "tensorflow":
-            spelled = f"{head}.compat.v1.{rest}"
-            message = f"`{head}.{rest}` takes `{words[0]}` as `{spelled}`"
+        given = (arg.keyword.value for arg in call.args if arg.keyword is not None)
+        word = next((one for one in given if one in gone_keywords(name)), None)
+        if word is not None:
+            spelled = f"{tensorflow}.compat.v1.{name.removeprefix('tf.')}"
+            message = f"`{file.parsed.code(call.func)}` takes `{word}` as `{spelled}`"
             yield Change("TFM272", call.func, message, lambda _, s=spelled: cst.parse_expression(s))  # type: ignore[misc]
 
 

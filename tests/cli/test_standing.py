@@ -246,3 +246,19 @@ def test_arguments_that_are_gone_where_the_function_of_compat_takes_them(tmp_pat
     assert run(tmp_path, main=text).exit_code == 0
     new = (tmp_path / "main.py").read_text()
     assert new == text.replace("tf.reduce_sum(y, 1, keep", "tf.compat.v1.reduce_sum(y, 1, keep")
+
+
+@pytest.mark.parametrize(
+    ("before", "called"),
+    [
+        ("total: object = tf.reduce_sum\n", "total"),
+        ("from tensorflow import reduce_sum as total\n", "total"),
+        ("", "tf.math.reduce_sum"),
+    ],
+)
+def test_arguments_that_are_gone_however_the_function_is_called(before: str, called: str, tmp_path: Path) -> None:
+    text = f"{TF}layer = tf.keras.layers.Dense(1)\n{before}x = {called}(y, 1, keep_dims=True)\n"
+    assert run(tmp_path, main=text).exit_code == 0
+    inner = "math." if ".math." in called else ""
+    expected = f"x = tf.compat.v1.{inner}reduce_sum(y, 1, keep_dims=True)"
+    assert (tmp_path / "main.py").read_text().splitlines()[-1] == expected

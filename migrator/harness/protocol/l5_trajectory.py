@@ -127,8 +127,18 @@ def compare(
     """All losses and late weights of `other` (a recording of the migrated program) against the original's."""
     after = 0 if turns else LAST_STATE_STEP
     table, theirs = late(original, after=after), late(other, to_original, after=after)
-    one_sided = sorted(_weight_steps(table) ^ _weight_steps(theirs))
-    return judging.judge(_without_weights(table, one_sided), _without_weights(theirs, one_sided), limits, original)
+    return _compared(table, theirs, _one_sided(table, theirs), limits, original)
+
+
+def _one_sided(table: Measurements, other: Measurements) -> list[int]:
+    """The steps whose weights only one of two programs has."""
+    return sorted(_weight_steps(table) ^ _weight_steps(other))
+
+
+def _compared(
+    table: Measurements, other: Measurements, one_sided: list[int], limits: Tolerance, original: Recording
+) -> Judgement:
+    return judging.judge(_without_weights(table, one_sided), _without_weights(other, one_sided), limits, original)
 
 
 def judge(
@@ -158,9 +168,9 @@ def judge(
     after = 0 if turns else LAST_STATE_STEP
     table, other = late(original, after=after), late(migrated, to_original, after=after)
     last = max((when(*key) for key in table), default=0)
-    one_sided = sorted(_weight_steps(table) ^ _weight_steps(other))
+    one_sided = _one_sided(table, other)
+    found = _in_time(_compared(table, other, one_sided, limits, original), when)
     table = _without_weights(table, one_sided)
-    found = _in_time(compare(original, migrated, to_original, limits, turns=turns), when)
     seen = None if control is None else judging.judge(table, late(control, to_original, after=after), limits, original)
     measured = _measured(table, limits, when)
     trusted = 0 if seen is None else min(horizon(seen, when), measured)
