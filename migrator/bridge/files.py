@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -138,6 +139,8 @@ def place(paths: Collection[Path], imports: Imports) -> Placed:
     edges = [*imports.importers(paths), *(edge for path in paths for edge in imports.of.get(path, ()))]
     roots = {edge.root for edge in edges if edge.level == 0}
     roots = {root for root in roots if common == root or root in common.parents}
+    # A folder like `bert-ner` is no package: what is below it is imported from it, not from above.
+    roots = {root for root in roots if all(_is_name(part) for part in common.relative_to(root).parts[:1])}
     if roots:
         root = min(roots, key=lambda one: len(one.parts))
         inside = common.relative_to(root).parts
@@ -152,6 +155,10 @@ def place(paths: Collection[Path], imports: Imports) -> Placed:
         if common == top or top in common.parents:
             return Placed(_like(top, paths), relative=True)
     return Placed(_like(common, paths))
+
+
+def _is_name(part: str) -> bool:
+    return part.isidentifier() and not keyword.iskeyword(part)
 
 
 def _base(edge: Edge) -> Path:
