@@ -287,7 +287,10 @@ SUPPLIED.update(
         **{f"tf.contrib.learn.datasets.{name}": name for name in ("load_dataset", "load_iris")},
         **{
             f"tf.contrib.learn.datasets.base.{name}": name
-            for name in ("Dataset", "load_iris", "load_csv_with_header", "load_csv_without_header")
+            for name in (
+                *("Dataset", "load_iris", "load_csv_with_header", "load_csv_without_header"),
+                *("maybe_download", "urlretrieve_with_retry", "shrink_csv"),
+            )
         },
         **{f"{_BEHIND}.model_fn.{name}": name for name in ("LOSS_METRIC_KEY", "AVERAGE_LOSS_METRIC_KEY")},
         **{
@@ -459,6 +462,17 @@ MOVED: dict[str, str] = {
         }.items()
     },
     "tf.contrib.distribute.TPUStrategy": "tf.distribute.experimental.TPUStrategy",
+    **{  # of TensorFlow before 1.12, where replicas were called towers
+        f"tf.contrib.distribute.{old}": f"tf.distribute.{new}"
+        for old, new in {
+            "CrossTowerOps": "CrossDeviceOps",
+            "ReductionToOneDeviceCrossTowerOps": "ReductionToOneDevice",
+            "ReductionToOneDeviceCrossDeviceOps": "ReductionToOneDevice",
+            "TowerContext": "ReplicaContext",
+            "get_tower_context": "get_replica_context",
+            "in_cross_tower_context": "in_cross_replica_context",
+        }.items()
+    },
     **{
         f"tf.contrib.data.{name}": f"tf.data.experimental.{name}"
         for name in (

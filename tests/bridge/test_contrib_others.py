@@ -91,6 +91,13 @@ with open(os.path.join(FOLDER, "b.csv"), "w") as file:
 for made in (csv.load_csv_with_header(os.path.join(FOLDER, "a.csv"), np.int64, np.float32),
              csv.load_csv_without_header(os.path.join(FOLDER, "b.csv"), np.int64, np.float32, 0)):
     found["csv %d" % len(found)] = [made.data, made.target, str(made.data.dtype), str(made.target.dtype)]
+from_there = "file://" + os.path.join(FOLDER, "b.csv")
+for _ in range(2):
+    path = csv.maybe_download("c.csv", os.path.join(FOLDER, "new"), from_there)
+    found["downloaded"] = [os.path.relpath(path, FOLDER), open(path).read()]
+    from_there = "file:///nowhere"  # the second time it is there
+csv.shrink_csv(path, 2)
+found["shrunk"] = open(path.replace(".", "_small.")).read()
 found["keys"] = [keys.LOSS_METRIC_KEY, keys.AVERAGE_LOSS_METRIC_KEY]
 """
 

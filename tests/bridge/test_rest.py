@@ -59,9 +59,7 @@ def migrated(files: dict[str, str]) -> tuple[dict[str, str], list[Finding]]:
     def run(texts: dict[str, str]) -> tuple[dict[str, str], list[Finding]]:
         sources = [Source(Path(path), text.encode(), text, "utf-8", False) for path, text in texts.items()]
         results = migrate(sources, Options(bridge=True))
-        changed = {
-            str(one.source.path): one.text for one in results if one.text != texts.get(str(one.source.path), "")
-        }
+        changed = {str(one.source.path): one.text for one in results if one.text != texts.get(str(one.source.path), "")}
         return changed, [finding for one in results for finding in one.findings]
 
     texts, findings = run(files)

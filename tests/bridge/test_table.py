@@ -29,6 +29,7 @@ TENSORFLOW1 = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON")
         ("tf.estimator.nosuch", Kind.NONE, "tf.estimator.nosuch", 3),
         ("tf.contrib.rnn.LSTMCell", Kind.COMPAT, "tf.nn.rnn_cell.LSTMCell", 4),
         ("tf.contrib.data.map_and_batch", Kind.COMPAT, "tf.data.experimental.map_and_batch", 4),
+        ("tf.contrib.distribute.CrossTowerOps", Kind.COMPAT, "tf.distribute.CrossDeviceOps", 4),
         ("tf.contrib.slim.conv2d", Kind.SLIM, "conv2d", 4),
         ("tf.contrib.slim.nets.resnet_v2.resnet_v2_50", Kind.SLIM, "nets.resnet_v2", 5),
         ("tf.contrib.layers.python.layers.layers.batch_norm", Kind.SLIM, "batch_norm", 7),

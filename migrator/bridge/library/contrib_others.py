@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import collections
 import csv
+import errno
+import itertools
+import os
+import time
+import urllib.request
 
 import numpy as np
 import tensorflow as tf
@@ -231,6 +236,35 @@ def load_csv_without_header(filename, target_dtype, features_dtype, target_colum
             target.append(row.pop(target_column))
             data.append(np.asarray(row, features_dtype))
     return Dataset(np.array(data), np.array(target, target_dtype).astype(target_dtype))
+
+
+def shrink_csv(filename, ratio):
+    """Writes every so-manieth row of a file to a second one, whose name ends in `_small`."""
+    with tf1.gfile.Open(filename) as whole, tf1.gfile.Open(filename.replace(".", "_small."), "w") as part:
+        csv.writer(part).writerows(itertools.islice(csv.reader(whole), 0, None, ratio))
+
+
+def urlretrieve_with_retry(url, filename=None):
+    """Downloads a file, after a lost connection up to five times again; returns its name and headers."""
+    for delay in (1, 2, 4, 8, 16):
+        try:
+            return urllib.request.urlretrieve(url, filename)
+        except OSError as error:
+            if error.errno != errno.ETIMEDOUT:
+                raise
+            time.sleep(delay)
+    return urllib.request.urlretrieve(url, filename)
+
+
+def maybe_download(filename, work_directory, source_url):
+    """The path of a file in a folder, which is downloaded where it is not there."""
+    tf1.gfile.MakeDirs(work_directory)
+    path = os.path.join(work_directory, filename)
+    if not tf1.gfile.Exists(path):
+        downloaded, _ = urlretrieve_with_retry(source_url)
+        tf1.gfile.Copy(downloaded, path)
+        print("Successfully downloaded", filename, tf1.gfile.Stat(path).length, "bytes.")
+    return path
 
 
 LOSS_METRIC_KEY = "loss"
