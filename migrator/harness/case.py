@@ -11,6 +11,7 @@ from typing import Any
 from migrator.harness.cluster import ClusterShape
 from migrator.harness.protocol import grade, verdict
 from migrator.harness.protocol.l6_asynchronous import FEWEST_SEEDS
+from migrator.harness.room import Room
 from migrator.harness.versions import OriginalRuns, written_for
 
 GREATEST_PROMISE = 0.15
@@ -45,7 +46,8 @@ class Case:
     `sample_steps` are steps to compare one by one beside those that are chosen, reached or not; `from_checkpoint` is
     the prefix of a checkpoint of the original, from which a step is compared too. `training` says which of the models
     that a script trains, one after another, is compared: 0 is the first. `data_sample` is the most batches of a data
-    set that an evaluation takes (None: all); `steps` is no more than that then.
+    set that an evaluation takes (None: all); `steps` is no more than that then. `room` says what the recordings keep
+    of the weights, once the original has shown how many there are.
     """
 
     original: Path
@@ -80,6 +82,7 @@ class Case:
     required: tuple[str, ...] = ()
     training: int = 0
     data_sample: int | None = None
+    room: Room = field(default_factory=Room)
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

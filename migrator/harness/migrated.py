@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from migrator.harness import budget
+from migrator.harness import budget, spared
 from migrator.harness.case import (
     Case,
     CaseError,
@@ -172,7 +172,7 @@ def run_migrated(
     if first.recording is None:
         return MigratedEvidence(probe=first, failed=first)
     terms = terms_of(original, first.recording, case.names)
-    first = terms.of(first)
+    first = terms.of(spared.emptied(first, case.room))
     assert first.recording is not None
     names = build_names(original, first.recording, case.names)
     initial = weights_file(session, terms.initial(original.initial, names)) if names.complete else None
@@ -241,6 +241,7 @@ def run_migrated(
         found = replace(found, repeat=again)
         if again.recording is None:
             return replace(found, failed=again)
+        found = replace(found, repeat=spared.emptied(again, case.room))
         if l2_data.same_sequences(main.recording, again.recording):
             levels = [l2_data.fixed_order(level) if level.id == l2_data.ID else level for level in base.levels]
             base = replace(base, levels=tuple(levels))
@@ -521,8 +522,20 @@ def _compared_runs(
     on_compared(found)
     progress(Progress("migrated", total - 1, total))
     again = rerun(session, case, evidence, found)
-    control = again("migrated control", learning_rate_factor=ladder.CONTROL_FACTOR)
-    sentinels = {} if case.both_original else {m.id: again(f"migrated {m.id}", **sentinel_plan(m)) for m in run_ones()}
+
+    def left_of(bad: Run, good: Run | None = None) -> Run:
+        """A known-bad version as there is room for it."""
+        original, names = evidence.main.recording, found.names
+        if case.room.whole or original is None or names is None:
+            return bad
+        rename = names.to_original()
+        return spared.sharing(original, spared.measured(original, bad, rename, good), rename)
+
+    control = left_of(again("migrated control", learning_rate_factor=ladder.CONTROL_FACTOR))
+    sentinels = {
+        mutant.id: left_of(again(f"migrated {mutant.id}", **sentinel_plan(mutant)), compared)
+        for mutant in (() if case.both_original else run_ones())
+    }
     progress(Progress("migrated", total, total))
     return replace(found, control=control, sentinels=sentinels)
 

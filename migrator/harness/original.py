@@ -9,6 +9,7 @@ from migrator.harness import budget, spared
 from migrator.harness.case import Case, asynchronous, one_trainer, without_evaluator
 from migrator.harness.protocol import l2_data, tolerance
 from migrator.harness.recording import Recording
+from migrator.harness.room import room_of
 from migrator.harness.runs import GENERATORS, OnProgress, Progress, Run, Session, distinct, run_program, weights_file
 
 EXTRA_RUNS = tolerance.REPLICATES + 2
@@ -60,9 +61,14 @@ class OriginalEvidence:
         return next((run for run in self.runs if run.failed), None)
 
 
-def known(case: Case, in_step: bool) -> Case:
-    """The case, when its original has shown whether its trainers wait for each other although there are servers."""
-    return replace(case, shape=replace(case.shape, in_step=True)) if in_step else case
+def known(case: Case, main: Run) -> Case:
+    """The case, when its original has shown whether its trainers wait for each other although there are servers, and
+    how many weights it has.
+    """
+    if main.recording is None:
+        return case
+    shape = replace(case.shape, in_step=True) if main.recording.in_step else case.shape
+    return replace(case, shape=shape, room=room_of(main.recording))
 
 
 def _replicate(session: Session, case: Case, evidence: OriginalEvidence, number: int, replay: bool) -> Run:
@@ -131,7 +137,9 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
     if main.recording is None:
         return OriginalEvidence(main, None, free)
     in_step = main.recording.in_step
-    case = known(case, in_step)
+    case = known(case, main)
+    main = spared.within(main, case.room)
+    assert main.recording is not None
     progress(Progress("original", done + 1, total))
     limit = budget.lesser(step_limit, budget.affordable_steps(main.recording, EXTRA_RUNS, cluster=cluster))
     initial = weights_file(session, main.recording.initial)
@@ -142,6 +150,10 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
     progress(Progress("original", total, total))
     same = l2_data.same_beginning if evidence.limited else l2_data.same_sequences
     random_order = repeat.recording is not None and not same(main.recording, repeat.recording)
+    if not case.room.whole and not random_order:
+        repeat = spared.measured(main.recording, repeat)
+    else:
+        repeat = spared.emptied(repeat, case.room)
     evidence = replace(evidence, repeat=repeat, random_order=random_order)
     kept = min((batch.step for batch in main.recording.batches if not batch.kept), default=None)
     if not random_order or kept is None:
@@ -284,7 +296,7 @@ def collect_original(
     `replicates` a comparison that needs more runs the others.
     """
     evidence = record_original(session, case, progress)
-    case = known(case, evidence.in_step)
+    case = known(case, evidence.main)
     evidence = with_replicates(session, case, evidence, progress, count=replicates)
     if asynchronous(case.shape) and evidence.failed_run is None:
         evidence = with_order(session, case, evidence, progress, replicates)

@@ -24,6 +24,7 @@ from migrator.harness.protocol import l4b_single_steps, ladder, tolerance
 from migrator.harness.protocol.l1_variables import AVERAGE
 from migrator.harness.protocol.results import LevelResult
 from migrator.harness.recording import Array, Batch, Recording, RecordingError, chosen_batches, read_batch
+from migrator.harness.room import BYTES, bytes_of
 from migrator.harness.runs import (
     Run,
     Session,
@@ -37,8 +38,6 @@ from migrator.harness.runs import (
 #: Replicates of the original from each point, moved by one unit in the last place. One is enough where no number is
 #: further apart than one rounding takes it.
 REPLICATES = 3
-#: Bytes of weights, slots and gradients that single steps have on disk at once: the points are taken in parts.
-PART_BYTES = 4 << 30
 #: The points where the rate changes, of those that a run reached and of those that stand in its graph.
 _CHANGES = 4
 _FAR = 10
@@ -265,7 +264,9 @@ def judge(
     parts: list[l4b_single_steps.Part] = []
     for some in divided(points, original):
         try:
-            part, made = _compared(session, case, evidence, found, original, some, rates, versions_differ)
+            part, made = _compared(
+                session, case, evidence, found, original, some, rates, versions_differ, first=not runs
+            )
         except RecordingError as error:
             return l4b_single_steps.not_tried(str(error)), runs
         except _NotTried as error:
@@ -286,17 +287,15 @@ class _NotTried(Exception):
         self.runs = runs
 
 
-def divided(points: Sequence[Point], original: Recording, most: int = PART_BYTES) -> Iterator[tuple[Point, ...]]:
-    """The points, as many at a time as `most` bytes of weights, slots and gradients allow, each time behind the first,
-    which is the start of the training.
+def divided(points: Sequence[Point], original: Recording, most: int = BYTES) -> Iterator[tuple[Point, ...]]:
+    """The points, as many at a time as `most` bytes of weights, slots and gradients allow. Each run begins with the
+    first, which is the start of the training; what it comes to there is recorded in the first part alone.
     """
-    state = max(original.slots, key=lambda step: len(original.slots[step]), default=None)
-    slots = {} if state is None else original.slots[state]
-    weights = spared.weights_of(original)
+    weights, slots = bytes_of(original)
     # On disk at once: of each point weights and slots for both programs, and what four runs have recorded.
-    each = 4 * (2 * weights + sum(value.nbytes for value in slots.values())) + 2 * weights
-    count = max(1, most // max(each, 1) - 1)
-    for start in range(1, max(2, len(points)), count):
+    count = max(1, most // max(4 * (2 * weights + slots) + 2 * (weights + slots), 1))
+    yield tuple(points[:count])
+    for start in range(count, len(points), count):
         yield (points[0], *points[start : start + count])
 
 
@@ -309,10 +308,12 @@ def _compared(
     points: Sequence[Point],
     rates: Mapping[int, float],
     versions_differ: bool,
+    *,
+    first: bool,
 ) -> tuple[l4b_single_steps.Part | None, tuple[Run, ...]]:
     """What some points show (None: nothing that both programs recorded), and the runs that it took, whose tensors are
-    gone. `original` is the recording that the points start from, `rates` are what the migrated program sets (see
-    set_rates). Raises _NotTried, and RecordingError where a batch is
+    gone. They are the `first` ones of a training, or others. `original` is the recording that the points start from,
+    `rates` are what the migrated program sets (see set_rates). Raises _NotTried, and RecordingError where a batch is
     gone.
     """
     names = found.names
@@ -339,7 +340,7 @@ def _compared(
                 "replay": replay,
                 "steps": len(points),
                 "points": entries,
-                "state_steps": list(range(1, len(points) + 1)),
+                "state_steps": list(range(1 if first else 2, len(points) + 1)),
                 "only_training": True,
                 "record_batches": False,
                 "keep_batches": False,
@@ -354,10 +355,10 @@ def _compared(
         entries = _files(session, points, original, lambda values, weights: dict(values))
         made = list(known) or [run("original", "original single steps", entries, str(batches))]
         while len(made) <= count and not made[-1].failed:
-            first, number = made[0].recording, len(made)
-            assert first is not None
+            main, number = made[0].recording, len(made)
+            assert main is not None
             role = f"original single steps, replicate {number}"
-            made.append(spared.measured(first, run("original", role, entries, str(batches), **plans[number - 1])))
+            made.append(spared.measured(main, run("original", role, entries, str(batches), **plans[number - 1])))
         _remove(entries)
         return made
 
@@ -382,14 +383,18 @@ def _compared(
             raise _NotTried(f"a run of single steps failed ({failed.role}): {failed.complaint}", runs)
         return runs
 
-    if one_interpreter(case):
+    if one_interpreter(case) or not case.room.whole:
         ours, others = of_original((), 1), of_migrated()
     else:
         with ThreadPoolExecutor(1) as pool:
             later = pool.submit(of_original, (), 1)
             others = of_migrated()
             ours = later.result()
-    runs = whole((*ours, *others))
+    whole((*ours, *others))
+    known_bad, rename = others[1], names.to_original()
+    assert ours[0].recording is not None
+    others[1] = spared.sharing(ours[0].recording, spared.measured(ours[0].recording, known_bad, rename), rename)
+    runs = (*ours, *others)
     for program, known, made in (("original", evidence.main, ours[0]), ("migrated", found.compared, others[0])):
         if not _repeats(original, recording_of(known), recording_of(made), points):
             raise _NotTried(
@@ -404,7 +409,7 @@ def _compared(
             [one.recording for one in others if one.recording is not None],
             [l4b_single_steps.Taken(one.step, one.stress, one.weights != 1.0) for one in points],
             starts,
-            names.to_original(),
+            rename,
             versions_differ=versions_differ,
             added=found.terms.weights.added,
         )

@@ -38,7 +38,7 @@ import hashlib
 import json
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -242,10 +242,14 @@ class StandIn:
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a file that ran in any task, and all that can run, by their numbers."""
+    """The lines of a file that ran in any task, and all that can run, by their numbers; and likewise its branches, each
+    by the line of its statement and its kind ("then", "else", "body", "except", "case").
+    """
 
     ran: frozenset[int]
     of: frozenset[int]
+    taken: frozenset[tuple[int, str]] = frozenset()
+    branches: frozenset[tuple[int, str]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -258,7 +262,8 @@ class Recording:
     holds what the program itself stored. ``gradients`` are summed over synchronous replicas.
     ``dropout_rates`` are those of the dropouts at work in training, ``dropout_inputs`` the shapes of one
     example before each (None: unknown), ``dropout_after`` the trained variables that the input of each depends on
-    (None: the step was no graph), and ``draws`` counts the masks that a program draws by itself. ``update_ops`` counts
+    (None: the step was no graph), ``dropout_loops`` in how many loops of the step each draws, and ``draws`` counts the
+    masks that a program draws by itself. ``update_ops`` counts
     the updates of moving averages that are part of the train step.
 
     ``activations`` are the outputs of the layers with weights in the first step of the first trainer, in the
@@ -278,10 +283,11 @@ class Recording:
     those of the training data (None: not known). ``effects`` are those of the first task that has any;
     ``summaries`` are the steps at which each tag was written, with its number (None: no finite scalar). ``drawn`` are
     further draws of initial values, along a first axis. ``cpu`` are the processor seconds of all trainers from the
-    first step to the last (None: not known). ``apart`` says of a replicate how far each gradient, weight and slot is
-    from that of the run it repeats, by (family, name, slot, step), where they themselves are gone (None: they are
-    not). ``lines`` are those of the user's files, by their paths, where they were watched, and ``printed``
-    the numbers with a point that its tasks printed, ascending. ``conditional``: gradients are applied in a branch of a
+    first step to the last (None: not known). ``apart`` says how far each gradient, weight and slot is from that of
+    the run that this one is compared with, by (family, name, slot, step) of that one, where they themselves are gone
+    (None: they are not); ``unmoved``, of a known-bad version then, whether it was the good one bit for bit.
+    ``lines`` are those of the user's files, by their paths, where they were watched, and ``printed`` the numbers with
+    a point that its tasks printed, ascending. ``conditional``: gradients are applied in a branch of a
     condition, those of several batches together.
     """
 
@@ -306,6 +312,7 @@ class Recording:
     raw_slots: Mapping[int, dict[tuple[str, str], Array]] = field(default_factory=dict)
     dropout_inputs: tuple[tuple[int, ...] | None, ...] = ()
     dropout_after: tuple[int | None, ...] = ()
+    dropout_loops: tuple[int | None, ...] = ()
     activations: dict[str, Array] = field(default_factory=dict)
     sources: dict[str, SourceLine] = field(default_factory=dict)
     mutation: int | None = None
@@ -328,6 +335,7 @@ class Recording:
     drawn: Mapping[str, Array] = field(default_factory=dict)
     cpu: float | None = None
     apart: Mapping[tuple[str, str, str, int], float] | None = None
+    unmoved: bool | None = None
     lines: Mapping[str, Lines] = field(default_factory=dict)
     printed: tuple[float, ...] = ()
     conditional: bool = False
@@ -849,6 +857,7 @@ def read(record_dir: Path) -> Recording:
             None if shape is None else tuple(int(size) for size in shape) for shape in program.get("dropout_inputs", [])
         ),
         dropout_after=tuple(program.get("dropout_after", [])),
+        dropout_loops=tuple(program.get("dropout_loops", [])),
         cpu=_cpu(tasks),
         apart=_apart(tasks),
         lines=_lines(tasks),
@@ -889,7 +898,13 @@ def _lines(tasks: Mapping[str, Path]) -> dict[str, Lines]:
         for path in folder.glob("lines.json"):
             for name, one in _json(path).items():
                 before = found.get(name, Lines(frozenset(), frozenset()))
-                found[name] = Lines(before.ran | set(one["ran"]), before.of | set(one["of"]))
+                taken, branches = ({(int(line), str(kind)) for line, kind in one[key]} for key in ("taken", "branches"))
+                found[name] = Lines(
+                    before.ran | set(one["ran"]),
+                    before.of | set(one["of"]),
+                    before.taken | taken,
+                    before.branches | branches,
+                )
     return found
 
 
@@ -951,23 +966,31 @@ def _stand_in(tasks: Mapping[str, Path]) -> StandIn | None:
 def beginning(recording: Recording, steps: int) -> Recording:
     """The recording as if training had ended after `steps` steps of each trainer, with nothing evaluated."""
 
-    def until(table: Mapping[int, Any]) -> Mapping[int, Any]:
-        return later({step: step for step in table if step <= steps}, table.__getitem__)
-
     return replace(
-        recording,
+        with_states(recording, range(steps + 1)),
         steps=tuple(step for step in recording.steps if step.number <= steps),
         batches=tuple(batch for batch in recording.batches if batch.step <= steps),
-        states=until(recording.states),
-        slots=until(recording.slots),
-        raw_slots=until(recording.raw_slots),
-        gradients=until(recording.gradients),
         participation={task: min(count, steps) for task, count in recording.participation.items()},
         evaluations=(),
         predictions=(),
         exports=(),
         effects=(),
         summaries={},
+    )
+
+
+def with_states(recording: Recording, steps: Collection[int]) -> Recording:
+    """The recording with the weights, slots and gradients of these steps alone."""
+
+    def of(table: Mapping[int, Any]) -> Mapping[int, Any]:
+        return later({step: step for step in table if step in steps}, table.__getitem__)
+
+    return replace(
+        recording,
+        states=of(recording.states),
+        slots=of(recording.slots),
+        raw_slots=of(recording.raw_slots),
+        gradients=of(recording.gradients),
     )
 
 

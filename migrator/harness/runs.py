@@ -20,9 +20,9 @@ from migrator.harness.case import Case, counterpart, training_tasks
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, Runner, RunOutcome
 from migrator.harness.protocol.name_map import NameMap
 from migrator.harness.recording import Recording, RecordingError, UnrecordedTraining, evaluation_weights, read
+from migrator.harness.room import Room
 from migrator.harness.versions import OriginalRuns
 
-STATE_STEPS = (1, 2, 10)
 #: Files of a model_dir that are larger hold weights; what tells which checkpoints there are is small.
 _LARGE = 1 << 20
 
@@ -169,7 +169,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "trainers": list(training_tasks(shape)),
         "steps": None,
         "only_training": False,
-        "state_steps": list(STATE_STEPS),
+        "state_steps": list(Room.state_steps),
         "initial": None,
         "draw_initial": False,
         "generators": None,
@@ -257,6 +257,7 @@ def _run(
         "devices": devices,
         "training": case.training,
         "data_sample": case.data_sample,
+        "state_steps": list(case.room.state_steps),
     }
 
     def launched() -> Launch:

@@ -108,8 +108,8 @@ def _run_beside(
         def begin(found: MigratedEvidence) -> None:
             strictly.append(_agree_strictly(case, evidence, found, versions_differ))
             # Two clusters at once would only get in each other's way, and a server makes one run at a time; two
-            # local programs in two interpreters have a core each.
-            if not case.shape.counts and not one_interpreter(case):
+            # local programs in two interpreters have a core each, and their weights have to fit into memory.
+            if not case.shape.counts and not one_interpreter(case) and case.room.whole:
                 count = 1 if strictly[0] else tolerance.REPLICATES
                 begun.append(pool.submit(with_replicates, session, case, evidence, progress, stop, count))
 
@@ -479,11 +479,12 @@ def compare(case: Case, progress: OnProgress, session: Session, evidence: Origin
     findings = _with_late_failures(_compared(case, progress, session, evidence))
     if evidence is not None and not _equivalent(findings):
         # The data may have changed since, which nothing else tells.
-        again = record_main(session, known(case, evidence.in_step), evidence)
+        again = record_main(session, known(case, evidence.main), evidence)
         if not kept.reads_the_same(evidence, again):
             kept.forget(key)
             findings = _with_late_failures(_compared(case, progress, session, None))
-    if evidence is None or findings.original is not evidence:
+    # Many weights are not kept: they would take more room than what they save is worth.
+    if (evidence is None or findings.original is not evidence) and known(case, findings.original.main).room.whole:
         kept.save(key, case, findings.original)
     return findings
 
@@ -521,7 +522,7 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
                 later = pool.submit(probe, session, case)
                 evidence = record_original(session, case, progress)
                 first = later.result()
-    case = known(case, evidence.in_step)
+    case = known(case, evidence.main)
     findings = Findings(case, evidence, MigratedEvidence(probe=first))
     if evidence.failed_run is not None:
         return _failed(findings, evidence.failed_run)

@@ -209,6 +209,24 @@ class TestDropout:
         assert judge(dict(ours), dict(theirs)).status is Status.DIFFERENT
         assert judge(dict(ours), {**theirs, "variables": frozen}).status is Status.EQUIVALENT
 
+    @pytest.mark.parametrize(
+        ("loops", "others", "status"),
+        [
+            ((1,), (0,), Status.DIFFERENT),
+            ((0,), (1,), Status.DIFFERENT),
+            ((1,), (1,), Status.EQUIVALENT),
+            ((1,), (2,), Status.EQUIVALENT),
+            ((0,), (0,), Status.EQUIVALENT),
+            ((1,), (None,), Status.EQUIVALENT),
+            ((1,), (), Status.EQUIVALENT),
+        ],
+    )
+    def test_masks_for_each_time_step(self, loops: object, others: object, status: Status) -> None:
+        common: dict[str, object] = {"dropout_rates": (0.25,), "dropout_inputs": ((4,),), "dropout_after": (0,)}
+        level = judge({**common, "dropout_loops": loops}, {**common, "dropout_loops": others})
+        assert level.status is status
+        assert status is Status.EQUIVALENT or "at each time step" in level.differences[0].causes[0]
+
     def test_a_program_without_dropout_has_one_row(self) -> None:
         names = [field.name for field in configuration.fields(*pair())]
         assert "dropout rates" in names and "dropout inputs" not in names

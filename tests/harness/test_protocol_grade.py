@@ -123,3 +123,12 @@ def test_lines_that_never_ran_are_part_of_it() -> None:
     assert "ran: train, 57 % of the original's lines;" in grade.line(one)
     assert grade.never_ran(one) == ("lines of the original that never ran: train.py:5-6, train.py:9",)
     assert grade.never_ran(found()) == ()
+
+
+def test_so_are_branches() -> None:
+    taken, branches = frozenset({(2, "then"), (2, "else")}), frozenset({(2, "then"), (2, "else"), (7, "then")})
+    lines = Lines(frozenset({1, 2, 3}), frozenset({1, 2, 3, 8}), taken, branches)
+    both = replace(ORIGINAL, lines={"/old/train.py": lines}), replace(MIGRATED, lines={"/new/train.py": lines})
+    one = grade.grade(LEVELS, [], ORIGINAL, MIGRATED, 1, both)
+    shares = [f"75 % of the {program}'s lines and 2 of 3 branches" for program in ("original", "migrated")]
+    assert f"ran: train, {', '.join(shares)};" in grade.line(one)

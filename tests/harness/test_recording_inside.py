@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 from unittest.mock import Mock, patch
 
 import numpy as np
@@ -467,6 +468,82 @@ def test_lines_that_run_are_told_from_those_that_can(tmp_path: Path) -> None:
     (said,) = written.values()
     assert set(said["of"]) - set(said["ran"]) == {7}
     assert {4, 5, 6, 10, 11, 14, 15} <= set(said["ran"])
+    assert said["branches"] == [(5, "else"), (5, "then"), (14, "body")]
+    assert said["taken"] == [(5, "then"), (14, "body")]
+
+
+BRANCHES = """def f(x):
+    if x > 1:
+        x = 1
+    elif x:
+        x = 2
+    else:
+        x = 3
+    while x > 5:
+        x -= 1
+    try:
+        if x == 3:
+            raise ValueError
+    except ValueError:
+        x = 4
+    if x == 9:
+        x = 0
+
+
+if __name__ == "__main__":
+    f(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("called_with", "taken"),
+    [
+        ((), set()),
+        ((2,), {(2, "then"), (11, "else"), (15, "else")}),
+        ((0,), {(2, "else"), (4, "else"), (11, "then"), (13, "except"), (15, "else")}),
+        (
+            (2, 1, 0),
+            {
+                (2, "then"),
+                (2, "else"),
+                (4, "then"),
+                (4, "else"),
+                (11, "then"),
+                (11, "else"),
+                (13, "except"),
+                (15, "else"),
+            },
+        ),
+    ],
+)
+def test_branches_that_were_taken_are_told_from_those_that_can_be(
+    called_with: tuple[int, ...], taken: set[tuple[int, str]], tmp_path: Path
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(BRANCHES)
+    lines = together("lines")
+    seen = lines.Lines(None)
+    names: dict[str, Any] = {"__name__": "other"}
+    before = sys.gettrace()
+    try:
+        sys.settrace(seen.trace)
+        exec(compile(BRANCHES, str(program), "exec"), names)
+        for one in called_with:
+            names["f"](one)
+    finally:
+        sys.settrace(before)
+    every = {(2, "then"), (2, "else"), (4, "then"), (4, "else"), (8, "body"), (11, "then"), (11, "else")}
+    every |= {(13, "except"), (15, "then"), (15, "else")}
+    found = lines.taken(str(program), seen.ran[str(program)], seen.jumps[str(program)])
+    assert (set(found[0]), set(found[1])) == (taken, every)
+
+
+def test_an_else_that_is_not_written_is_left_out_where_nobody_sees_it(tmp_path: Path) -> None:
+    """What AutoGraph makes of a function has lines, and no steps from one line of the program to the next."""
+    program = tmp_path / "train.py"
+    program.write_text(BRANCHES)
+    taken, there = together("lines").taken(str(program), {2, 3, 15}, set())
+    assert taken == [(2, "then")] and (15, "else") not in there and (15, "then") in there and (11, "else") in there
 
 
 def test_weights_that_were_evaluated_are_kept_until_there_are_many(

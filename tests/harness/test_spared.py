@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy_programs import Program, migrated_of, moved_by_one_ulp, names, run
 
-from migrator.harness import points, spared
+from migrator.harness import points, room, spared
 from migrator.harness.cluster import RunOutcome
-from migrator.harness.protocol import l4b_single_steps, tolerance
+from migrator.harness.protocol import l4_state, l4b_single_steps, l5_trajectory, ladder, name_map, tolerance
 from migrator.harness.protocol.results import Control, Status
 from migrator.harness.recording import APART, Recording
 from migrator.harness.runs import Run
@@ -66,14 +66,56 @@ def test_all_points_are_taken_at_once_if_there_is_room() -> None:
     assert list(points.divided(chosen[:1], recording)) == [chosen[:1]]
 
 
-@pytest.mark.parametrize("room", [0, 1, 3])
-def test_each_part_begins_with_the_start(room: int) -> None:
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_each_part_begins_with_the_start(count: int) -> None:
     recording = run(ADAM)
     chosen = points.choose(recording)
-    weights = spared.weights_of(recording)
-    parts = list(points.divided(chosen, recording, (1 + room) * 18 * weights))  # Adam: 4 * (2 + 2) + 2
-    assert all(part[0] == chosen[0] and 2 <= len(part) <= 1 + max(1, room) for part in parts)
-    assert tuple(point for part in parts for point in part[1:]) == chosen[1:]
+    weights, slots = room.bytes_of(recording)
+    assert slots == 2 * weights
+    parts = list(points.divided(chosen, recording, count * 22 * weights))  # Adam: 4 * (2 + 2) + 2 * (1 + 2)
+    assert all(part[0] == chosen[0] for part in parts)
+    assert [len(part) for part in parts[:2]] == [max(1, count), 1 + max(1, count)]
+    assert tuple(point for number, part in enumerate(parts) for point in part[number > 0 :]) == chosen
+
+
+def test_a_program_with_many_weights_keeps_the_first_state_and_the_last(tmp_path: Path) -> None:
+    original = run(ADAM)
+    weights, slots = room.bytes_of(original)
+    needed = 6 * (weights + 4 * (2 * weights + slots))
+    assert room.room_of(original, 2 * needed) == room.Room()
+    few = room.room_of(original, 2 * needed - 2)
+    assert few.state_steps == (1,) and not few.whole
+    made = recorded(original, tmp_path)
+    folder = tmp_path / "record" / "local-0"
+    for step in (2, 10, 12):
+        (folder / "states" / f"{step:08d}.npz").write_bytes(b"weights")
+    left = spared.within(made, few).recording
+    assert left is not None and list(left.states) == list(left.slots) == list(left.gradients) == [1, 12]
+    assert sorted(path.stem for path in (folder / "states").iterdir()) == ["00000001", "00000012"]
+    assert spared.within(made, room.Room()) is made
+    assert room.room_of(left, 2 * needed - 2) == few
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.01])
+def test_distances_in_the_place_of_a_known_bad_version_say_the_same(factor: float, tmp_path: Path) -> None:
+    original, others = replicates()
+    mapped = dict(zip(names("migrated").values(), names("original").values(), strict=True))
+    good, bad = run(migrated_of(ADAM)), replace(run(migrated_of(ADAM), learning_rate_factor=factor), mutation=1)
+    limits = tolerance.derive(original, others)
+    made = spared.measured(original, recorded(bad, tmp_path / "bad"), mapped, recorded(good, tmp_path / "good"))
+    left = made.recording
+    assert left is not None and not left.states and left.unmoved is (factor == 1.0)
+    assert ladder.unobservable(left, good) == ladder.unobservable(bad, good)
+    for level in (l4_state, l5_trajectory):
+        whole, short = (level.judge(original, good, one, mapped, limits, "1 %") for one in (bad, left))
+        assert whole == short and whole.control is not None and whole.control.detected == (factor != 1.0)
+    known = name_map.build(original.variables, good.variables, {})
+    outcomes = [
+        ladder.sentinels(original, good, one, {ladder.SUM_FOR_MEAN: one}, known, limits, None) for one in (bad, left)
+    ]
+    assert outcomes[0] == outcomes[1]
+    shared = spared.sharing(original, made, mapped).recording
+    assert shared is not None and all(shared.initial[new] is original.initial[old] for new, old in mapped.items())
 
 
 def part(*steps: int, seen: bool = True, wrong: Program | None = None) -> l4b_single_steps.Part:

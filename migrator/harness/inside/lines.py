@@ -2,6 +2,7 @@
 the code that AutoGraph makes of a function, which has lines of its own.
 """
 
+import ast
 import atexit
 import dis
 import functools
@@ -34,12 +35,62 @@ def executable(path):
     return found
 
 
+def branches(path):
+    """The branches of a file: {(line of the statement, kind): (lines in the branch, lines of the statement)}; no lines
+    are in an "else" that is not written.
+    """
+    try:
+        with open(path, "rb") as stream:
+            tree = ast.parse(stream.read(), path)
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    found = {}
+    for node in ast.walk(tree):
+        whole = _lines_of([node])
+        if isinstance(node, ast.If) and not _is_main(node.test):
+            found[node.lineno, "then"] = (_lines_of(node.body), whole)
+            found[node.lineno, "else"] = (_lines_of(node.orelse), whole)
+        elif isinstance(node, (ast.For, ast.While)):
+            found[node.lineno, "body"] = (_lines_of(node.body), whole)
+        elif isinstance(node, ast.ExceptHandler):
+            found[node.lineno, "except"] = (_lines_of(node.body), whole)
+        elif type(node).__name__ == "match_case":
+            found[node.pattern.lineno, "case"] = (_lines_of(node.body), whole)
+    return found
+
+
+def _lines_of(nodes):
+    return {one.lineno for node in nodes for one in ast.walk(node) if hasattr(one, "lineno")}
+
+
+def _is_main(test):
+    return any(isinstance(one, ast.Name) and one.id == "__name__" for one in ast.walk(test))
+
+
+def taken(path, ran, jumps):
+    """Which branches of a file were taken, and which there are, of the lines that ran in it and the steps from one line
+    to the next within a function (to 0 where it returns). Whether an "else" that is not written was taken in code
+    that AutoGraph has made cannot be seen; it is left out.
+    """
+    known = branches(path)
+    seen, there = set(), set()
+    for (line, kind), (inside, whole) in known.items():
+        left = [to for start, to in jumps if start == line]
+        if not inside and line in ran and not left:
+            continue
+        there.add((line, kind))
+        if inside & ran if inside else any(to not in whole for to in left):
+            seen.add((line, kind))
+    return sorted(seen), sorted(there)
+
+
 class Lines(object):
     """The lines that ran in this process."""
 
     def __init__(self, folder):
         self.folder = folder
         self.ran = {}  # by file, also those that AutoGraph made
+        self.jumps = {}  # by file, from one line to the next
         self.codes = {}  # by id: [calls to look at, lines of its file, the code itself]
         self.origins = {}  # (made file, line) -> (file, line)
 
@@ -49,15 +100,19 @@ class Lines(object):
         if known is None:
             path = code.co_filename
             watched = is_users(path) or os.path.basename(path).startswith(_GENERATED)
-            known = [_CALLS if watched else 0, self.ran.setdefault(path, set()) if watched else None, code]
+            places = [one.setdefault(path, set()) for one in (self.ran, self.jumps)] if watched else None
+            known = [_CALLS if watched else 0, places, code]
             self.codes[id(code)] = known
         if not known[0]:
             return None
         known[0] -= 1
-        lines, left = known[1], [_LINES]
+        (lines, jumps), left, before = known[1], [_LINES], [0]
 
         def local(frame, event, argument):
-            lines.add(frame.f_lineno)
+            line = frame.f_lineno
+            lines.add(line)
+            jumps.add((before[0], 0 if event == "return" else line))
+            before[0] = line
             left[0] -= 1
             return local if left[0] else None
 
@@ -108,7 +163,13 @@ class Lines(object):
         for path, lines in found.items():
             able = executable(path)
             if able:
-                said[os.path.abspath(path)] = {"ran": sorted(lines & able), "of": sorted(able)}
+                some, every = taken(path, lines, self.jumps.get(path, ()))
+                said[os.path.abspath(path)] = {
+                    "ran": sorted(lines & able),
+                    "of": sorted(able),
+                    "taken": some,
+                    "branches": every,
+                }
         self.folder.write_json("lines.json", said)
 
 

@@ -45,6 +45,7 @@ from tracing import (
     pack_activations,
     thresholds,
     watch_clipping,
+    within,
 )
 from turns import Dispatcher, wanted
 
@@ -351,10 +352,13 @@ class KerasRecorder(object):
         ``compiled`` is the optimizer that is described already, as it is outside of a step.
         """
         reached = ancestors([step.loss]) if graph is not None and getattr(step.loss, "graph", None) is graph else None
+        # A recurrent layer calls its cell once more, to learn what comes out.
+        dropouts = [one for one in step.dropouts if one[2].used(graph, reached)]
         self.traced = {
-            "dropout_rates": [rate for rate, _, _ in step.dropouts],
-            "dropout_inputs": [shape for _, shape, _ in step.dropouts],
-            "dropout_after": [before.weights(self.parts) for _, _, before in step.dropouts],
+            "dropout_rates": [rate for rate, _, _ in dropouts],
+            "dropout_inputs": [shape for _, shape, _ in dropouts],
+            "dropout_after": [before.weights(self.parts) for _, _, before in dropouts],
+            "dropout_loops": within(step.loss, dropouts),
             "draws": step.draws,
             "update_ops": step.updates,
             "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),

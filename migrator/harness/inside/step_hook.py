@@ -8,7 +8,7 @@ import parts
 import points
 import replicas
 from capture import component, counts, whole_name
-from tracing import ancestors, pack_activations, thresholds
+from tracing import ancestors, pack_activations, thresholds, within
 
 
 def together(tf, captures):
@@ -128,6 +128,7 @@ def hook_class(recorder, hooks):
                 "dropout_rates": [rate for rate, _, _ in capture.dropouts],
                 "dropout_inputs": [shape for _, shape, _ in capture.dropouts],
                 "dropout_after": [before.weights(self.model) for _, _, before in capture.dropouts],
+                "dropout_loops": within(capture.loss, capture.dropouts),
                 "draws": capture.draws,
                 "training": max(0, len(recorder.trained) - 1),
                 "sources": recorder.source_lines(self.model),

@@ -54,12 +54,35 @@ def thresholds(graph, reached=None):
     return sorted(one for one in found if 1e-5 < one < 1e30 and one not in (1.0,))
 
 
+def loops_of(tensor):
+    """How many loops of its graph a tensor is computed in, the graphs around it included; None where it is eager."""
+    if not hasattr(tensor, "graph"):
+        return None
+    count, context, graph = 0, tensor.op._get_control_flow_context(), tensor.graph
+    while context is not None:
+        count += bool(context.IsWhileContext())
+        context = context.outer_context
+    while graph is not None:
+        count += type(graph).__name__ == "WhileBodyFuncGraph"
+        graph = getattr(graph, "outer_graph", None)
+    return count
+
+
+def within(tensor, dropouts):
+    """For each dropout of a step with this loss, in how many loops of the step it draws: those of time steps, say."""
+    around = loops_of(tensor)
+    loops = [before.loops for _, _, before in dropouts]
+    return [None if around is None or one is None else one - around for one in loops]
+
+
 class Sources(object):
     """What a tensor of a graph is computed from: names of operations of its graphs, and eager tensors by their ids."""
 
     def __init__(self, tensor):
         self.names, self.eager = set(), set()
         self.known = hasattr(tensor, "graph")
+        self.loops = loops_of(tensor)
+        self.place = (tensor.graph, tensor.op.name) if self.known else None
         seen, outer, waiting = set(), {}, [tensor] if self.known else []
         while waiting:
             one = waiting.pop()
@@ -84,6 +107,10 @@ class Sources(object):
         if not self.known:
             return None
         return len({part.name for part in parts if part.trainable and self._hold(part)})
+
+    def used(self, graph, reached):
+        """Whether what comes of the tensor may be among the operations `reached` of a graph (None: nobody knows)."""
+        return reached is None or self.place is None or self.place[0] is not graph or self.place[1] in reached
 
     def _hold(self, part):
         handles = [getattr(one, "handle", None) for one in part.copies]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -43,10 +44,34 @@ BLOCK = 1 << 22
 
 
 def blocks(*tensors: Array) -> Iterator[tuple[int, tuple[Array, ...]]]:
-    """The same numbers of tensors of one shape, one after the other: the place of the first, and they themselves."""
+    """The same numbers of tensors of one shape, one after the other: the place of the first, and they themselves.
+
+    What was read of a file that is mapped is given back to the system when all were seen.
+    """
     flat = [tensor.reshape(-1) for tensor in tensors]
     for start in range(0, flat[0].size, BLOCK):
         yield start, tuple(one[start : start + BLOCK] for one in flat)
+    for tensor in tensors:
+        _give_back(tensor)
+
+
+def _give_back(tensor: Any) -> None:
+    while tensor is not None and not isinstance(tensor, np.memmap):
+        tensor = getattr(tensor, "base", None)
+    mapped = getattr(tensor, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def greatest(tensor: Array) -> float:
+    """The greatest absolute value of a tensor of floats; 0 if it is empty, nan if a number is."""
+    found = [float(np.max(np.abs(block))) for _, (block,) in blocks(tensor)]
+    return float(np.max(found)) if found else 0.0
+
+
+def finite(tensor: Array) -> bool:
+    """Whether all numbers of a tensor are finite; those that are no floats always are."""
+    return tensor.dtype.kind != "f" or all(bool(np.all(np.isfinite(block))) for _, (block,) in blocks(tensor))
 
 
 def _index(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -71,7 +96,14 @@ def _difference(a: Array, b: Array) -> Array:
     return apart.astype(np.float64, copy=False)
 
 
-def compare(original: Array | None, migrated: Array | None) -> Comparison:
+@dataclass(frozen=True)
+class Distance:
+    """How far a tensor that is gone was from the original's; inf where the two could not be compared."""
+
+    absolute: float
+
+
+def compare(original: Array | None, migrated: Array | Distance | None) -> Comparison:
     """Compares two tensors element by element, without broadcasting and without casting between dtypes.
 
     A non-finite element on either side is a finding even when both sides hold the same one: equal NaNs show
@@ -80,6 +112,10 @@ def compare(original: Array | None, migrated: Array | None) -> Comparison:
     if original is None or migrated is None:
         sides = [name for name, value in (("original", original), ("migrated", migrated)) if value is None]
         return Comparison(Kind.MISSING, detail="missing in " + " and ".join(sides))
+    if isinstance(migrated, Distance):
+        if np.isfinite(migrated.absolute):
+            return Comparison(Kind.VALUE, migrated.absolute)
+        return Comparison(Kind.NON_FINITE, detail="could not be compared")
     if original.shape != migrated.shape:
         return Comparison(Kind.SHAPE, detail=f"shape {list(original.shape)} against {list(migrated.shape)}")
     if original.dtype != migrated.dtype:

@@ -42,11 +42,15 @@ class Grade:
 
 @dataclass(frozen=True)
 class Covered:
-    """`ran` of `of` lines of a program ran; `missed` are the others: "train.py:10-14"."""
+    """`ran` of `of` lines of a program ran; `missed` are the others: "train.py:10-14". `taken` of its `branches` were
+    taken.
+    """
 
     ran: int
     of: int
     missed: tuple[str, ...]
+    taken: int = 0
+    branches: int = 0
 
 
 def _covered(recording: Recording | None) -> Covered | None:
@@ -59,8 +63,10 @@ def _covered(recording: Recording | None) -> Covered | None:
                 some = list(several)
                 span = f"{some[0]}" if some[0] == some[-1] else f"{some[0]}-{some[-1]}"
                 missed.append(f"{PurePath(path).name}:{span}")
-    count = sum(len(lines.ran) for lines in recording.lines.values())
-    return Covered(count, sum(len(lines.of) for lines in recording.lines.values()), tuple(missed))
+    every = recording.lines.values()
+    count, taken = sum(len(lines.ran) for lines in every), sum(len(lines.taken) for lines in every)
+    of, branches = sum(len(lines.of) for lines in every), sum(len(lines.branches) for lines in every)
+    return Covered(count, of, tuple(missed), taken, branches)
 
 
 def grade(
@@ -150,8 +156,12 @@ def line(found: Grade) -> str:
 
 def _shares(found: Grade) -> str:
     both = zip(("original", "migrated"), found.lines, strict=True)
-    told = [f"{100 * one.ran // max(one.of, 1)} % of the {program}'s lines" for program, one in both if one is not None]
-    return f", {' and '.join(told)}" if told else ""
+    told = []
+    for program, one in both:
+        if one is not None:
+            branches = f" and {one.taken} of {one.branches} branches" if one.branches else ""
+            told.append(f"{100 * one.ran // max(one.of, 1)} % of the {program}'s lines{branches}")
+    return "".join(f", {one}" for one in told)
 
 
 #: Places with lines that did not run that are named.

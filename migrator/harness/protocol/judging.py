@@ -17,6 +17,7 @@ from migrator.harness.protocol.measurements import (
     SLOT,
     STATE,
     Measurements,
+    Others,
     Quantity,
     activations,
 )
@@ -117,7 +118,7 @@ def positions(recording: Recording | None) -> Callable[[Quantity], float]:
 
 
 def judge(
-    original: Measurements, other: Measurements, limits: tolerance.Tolerance, recording: Recording | None = None
+    original: Measurements, other: Others, limits: tolerance.Tolerance, recording: Recording | None = None
 ) -> Judgement:
     """Compares every quantity that either side has; one that only one side has is outside whatever the
     tolerance.

@@ -295,7 +295,19 @@ def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
             fields.append(Field(name, _text(ours), _text(theirs), None, remark=remark))
         else:
             fields.append(Field(name, _text(ours), _text(theirs), ours == theirs, moved, effect=effect))
+    often = _drawn(original), _drawn(migrated)
+    if None not in often:
+        each = ("a DropoutWrapper draws at each time step, the dropout of a recurrent layer of Keras once",)
+        fields.append(Field("masks of dropouts", *often, often[0] == often[1], each, effect="L3" if by_hand else ""))
     return tuple(fields)
+
+
+def _drawn(recording: Recording) -> str | None:
+    """How often the dropouts draw in a step; None where it is not known."""
+    loops = recording.dropout_loops
+    if not loops or None in loops:
+        return None
+    return "drawn anew in a loop, at each time step" if any(loops) else "drawn once in a step"
 
 
 def _text(values: list[str] | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from migrator.harness.protocol import causes, judging, l1_variables, measurements
-from migrator.harness.protocol.measurements import GRADIENT, SLOT, STATE, Measurements
+from migrator.harness.protocol.measurements import GRADIENT, SLOT, STATE, Measurements, Others
 from migrator.harness.protocol.results import Control, LevelResult, Reason, Status
 from migrator.harness.protocol.tolerance import LAST_STATE_STEP, UPDATE, Tolerance
 from migrator.harness.recording import Recording
@@ -33,11 +33,11 @@ def compare(
     Within a step come the gradients from the last variable to the first, then the slots and then the weights from
     the first to the last, where the variables stand as the original created them.
     """
-    ours, theirs = early(original), early(other, to_original)
+    ours = early(original)
+    theirs: Others = {**early(other, to_original), **measurements.gone(other, ours)}
     if _summed(original, other):
-        ours, theirs = (
-            {key: value for key, value in side.items() if key[0].family != GRADIENT} for side in (ours, theirs)
-        )
+        ours = {key: value for key, value in ours.items() if key[0].family != GRADIENT}
+        theirs = {key: value for key, value in theirs.items() if key[0].family != GRADIENT}
     # A loop also keeps the weights that it evaluates, after steps of which the other program may have kept none.
     kept = {step for quantity, step in ours if quantity.family != GRADIENT}
     return judging.judge(
@@ -57,7 +57,8 @@ def _summed(original: Recording, other: Recording) -> bool:
     """Whether the gradients of several batches are applied together, in a branch of a condition, where the migrated
     program's cannot be recorded. What they do to sums and weights is compared all the same.
     """
-    return original.conditional and not any(other.gradients.values())
+    gone = any(family == GRADIENT for family, *_ in other.apart or ())
+    return original.conditional and not gone and not any(other.gradients.values())
 
 
 def _unmoved(judgement: judging.Judgement) -> tuple[str, ...]:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from migrator.harness.protocol import causes, judging, l1_variables, measurements, tolerance
+from migrator.harness.protocol import causes, compare, judging, l1_variables, measurements, tolerance
 from migrator.harness.protocol.judging import Finding, Judgement
-from migrator.harness.protocol.measurements import GRADIENT, LOSS, SLOT, Measurements, Quantity
+from migrator.harness.protocol.measurements import GRADIENT, LOSS, SLOT, Measurements, Others, Quantity
 from migrator.harness.protocol.results import Control, LevelResult, Reason, Status
 from migrator.harness.recording import Array, Recording
 
+T = TypeVar("T")
 ID, TITLE = "L4b", "Same single steps"
 CONTROL = "the migrated program with a learning rate 1% higher"
 #: Under stress, the share of the greatest value that a number has to be off to be another branch and not rounding.
@@ -56,13 +58,9 @@ def _table(recording: Recording, taken: Sequence[Taken], rename: Mapping[str, st
     }
 
 
-def _finite(value: Array) -> bool:
-    return value.dtype.kind != "f" or bool(np.all(np.isfinite(value)))
-
-
 def _usable(table: Measurements, taken: Sequence[Taken]) -> set[int]:
     """The places whose numbers can be compared: under stress only those where the original's are all finite."""
-    broken = {step for (_, step), value in table.items() if not _finite(value)}
+    broken = {step for (_, step), value in table.items() if not compare.finite(value)}
     return {place for place, one in enumerate(taken, start=1) if place not in broken or not one.stress}
 
 
@@ -71,7 +69,7 @@ def _sizes(table: Measurements, stressed: set[int]) -> dict[Quantity, float]:
     sizes: dict[Quantity, float] = {}
     for (quantity, step), value in table.items():
         if step not in stressed and value.dtype.kind == "f":
-            sizes[quantity] = max(sizes.get(quantity, 0.0), float(np.max(np.abs(value), initial=0.0)))
+            sizes[quantity] = max(sizes.get(quantity, 0.0), compare.greatest(value))
     return sizes
 
 
@@ -83,7 +81,7 @@ def _gross(finding: Finding, value: Array, ordinary: float) -> bool:
     """
     if not finding.is_value:
         return True
-    scale = float(np.max(np.abs(value), initial=0.0)) if value.dtype.kind == "f" else 1.0
+    scale = compare.greatest(value) if value.dtype.kind == "f" else 1.0
     return finding.outcome.absolute > GROSS * max(scale, ordinary)
 
 
@@ -125,12 +123,13 @@ def compared(
     ours, theirs, wrong = originals[0], migrated[0], migrated[1]
     count = min(max((step.number for step in one.steps), default=0) for one in (*originals, *migrated))
     taken = taken[:count]
-    table, other, control = _table(ours, taken), _table(theirs, taken, to_original), _table(wrong, taken, to_original)
+    table, other = _table(ours, taken), _table(theirs, taken, to_original)
+    control: Others = {**_table(wrong, taken, to_original), **measurements.gone(wrong, table)}
     steps = _usable(table, taken)
     families = [{(key[0].family, key[1]) for key in one} for one in (table, other)]
     common = families[0] & families[1]  # what only one of two recorders writes is no finding about a program
 
-    def cut(one: Measurements) -> Measurements:
+    def cut(one: Mapping[tuple[Quantity, int], T]) -> dict[tuple[Quantity, int], T]:
         kept = {k: v for k, v in one.items() if k[1] in steps and (k[0].family, k[1]) in common}
         return {k: v for k, v in kept.items() if k[0].family in (LOSS, GRADIENT) or not taken[k[1] - 1].apart}
 

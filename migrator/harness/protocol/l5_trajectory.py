@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from migrator.harness.protocol import causes, judging, measurements
 from migrator.harness.protocol.judging import Finding, Judgement
-from migrator.harness.protocol.measurements import LOSS, STATE, Measurements, Quantity
+from migrator.harness.protocol.measurements import LOSS, STATE, Measurements, Others, Quantity
 from migrator.harness.protocol.results import Control, LevelResult
 from migrator.harness.protocol.tolerance import LAST_STATE_STEP, TRAJECTORY, Tolerance
 from migrator.harness.recording import Recording
@@ -171,7 +171,10 @@ def judge(
     one_sided = _one_sided(table, other)
     found = _in_time(_compared(table, other, one_sided, limits, original), when)
     table = _without_weights(table, one_sided)
-    seen = None if control is None else judging.judge(table, late(control, to_original, after=after), limits, original)
+    seen = None
+    if control is not None:
+        wrong: Others = {**late(control, to_original, after=after), **measurements.gone(control, table)}
+        seen = judging.judge(table, wrong, limits, original)
     measured = _measured(table, limits, when)
     trusted = 0 if seen is None else min(horizon(seen, when), measured)
     visible = (

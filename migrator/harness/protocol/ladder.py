@@ -22,7 +22,7 @@ from migrator.harness.protocol import (
     measurements,
     tolerance,
 )
-from migrator.harness.protocol.measurements import Measurements
+from migrator.harness.protocol.measurements import Measurements, Others
 from migrator.harness.protocol.name_map import NameMap
 from migrator.harness.protocol.results import Control, LevelResult, MutantOutcome, Reason, Status
 from migrator.harness.protocol.tolerance import Tolerance
@@ -175,6 +175,9 @@ def agree_strictly(original: Recording, migrated: Recording, names: NameMap, lim
 def unobservable(bad: Recording, good: Recording) -> bool:
     """Whether a known-bad version's run is, bit for bit, that of the good one: a sum over one example is its mean."""
 
+    if bad.unmoved is not None:
+        return bad.unmoved
+
     def numbers_of(recording: Recording) -> Measurements:
         return _beginning(measurements.everything(recording), max((step.number for step in bad.steps), default=0))
 
@@ -196,12 +199,17 @@ def _first_steps(
         return None
     steps = max(step.number for step in bad.steps)
     ours = {**measurements.losses(original), **measurements.regularization(original), **l4_state.early(original)}
-    theirs = {**measurements.losses(bad), **measurements.regularization(bad), **l4_state.early(bad, rename)}
+    theirs: Others = {
+        **measurements.losses(bad),
+        **measurements.regularization(bad),
+        **l4_state.early(bad, rename),
+        **measurements.gone(bad, ours),
+    }
     # What was recorded after a step that only one of the two had in its plan is no finding about the program.
     common = {(key[0].family, key[1]) for key in ours} & {(key[0].family, key[1]) for key in theirs}
     return judging.judge(
         {key: value for key, value in _beginning(ours, steps).items() if (key[0].family, key[1]) in common},
-        {key: value for key, value in _beginning(theirs, steps).items() if (key[0].family, key[1]) in common},
+        {key: value for key, value in theirs.items() if key[1] <= steps and (key[0].family, key[1]) in common},
         limits,
         original,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from migrator.harness.protocol.compare import Array
+from migrator.harness.protocol.compare import Array, Distance
 from migrator.harness.recording import Recording
 
 ACTIVATION, LOSS, REGULARIZATION = "activation", "loss", "regularization"
@@ -47,6 +47,8 @@ class Quantity:
 
 
 Measurements = dict[tuple[Quantity, int], Array]
+#: What is compared with the original's: some of it may be known by its distances alone.
+Others = Mapping[tuple[Quantity, int], Array | Distance]
 
 _ROLES = ("local", "chief", "master", "worker")
 
@@ -105,6 +107,14 @@ def tensors(recording: Recording, to_original: Mapping[str, str] | None = None) 
     for step, slots in recording.slots.items():
         table.update({(Quantity(SLOT, name(v), s), step): np.asarray(value) for (v, s), value in slots.items()})
     return table
+
+
+def gone(recording: Recording, among: Container[tuple[Quantity, int]]) -> dict[tuple[Quantity, int], Distance]:
+    """What is known of a recording's tensors that are gone, by the original's names, as far as it is `among` what is
+    compared; nothing where they are there.
+    """
+    known = {(Quantity(*names), step): Distance(one) for (*names, step), one in (recording.apart or {}).items()}
+    return {key: one for key, one in known.items() if key in among}
 
 
 def everything(recording: Recording, to_original: Mapping[str, str] | None = None) -> Measurements:

@@ -39,6 +39,7 @@ from migrator.harness.protocol.measurements import (
     Measurements,
     Quantity,
     everything,
+    gone,
 )
 from migrator.harness.recording import Optimizer, Recording
 
@@ -159,7 +160,7 @@ def _rounding(
     """
     if not np.issubdtype(value.dtype, np.floating) or value.size == 0:
         return 0.0
-    scale = float(np.max([np.max(np.abs(block)) for _, (block,) in compare.blocks(value)]))
+    scale = compare.greatest(value)
     if not math.isfinite(scale):
         return math.inf
     moved = scale
@@ -180,7 +181,7 @@ def _idle(table: Measurements, spread: float) -> dict[tuple[str, int], float]:
     the greatest gradient of the step.
     """
     sizes = {
-        (quantity.name, step): float(np.max(np.abs(value), initial=0.0))
+        (quantity.name, step): compare.greatest(value)
         for (quantity, step), value in table.items()
         if quantity.family == GRADIENT and value.dtype.kind == "f"
     }
@@ -234,10 +235,7 @@ def _differences(
     original: Measurements, other: Recording
 ) -> tuple[dict[tuple[Quantity, int], float], set[tuple[Quantity, int]]]:
     """How far apart each quantity is, inf where it cannot be compared; and which ones the other has."""
-    known = {
-        (Quantity(family, name, slot), step): one for (family, name, slot, step), one in (other.apart or {}).items()
-    }
-    known |= distances(original, everything(other))
+    known = {key: one.absolute for key, one in gone(other, original).items()} | distances(original, everything(other))
     return {key: known.get(key, math.inf) for key in original}, set(known)
 
 
