@@ -419,9 +419,7 @@ def _compared(
         ours = of_original(ours, REPLICATES)
         runs = whole((*ours, *others))
         part = judged()
-    for one in runs:
-        spared.without_weights(one)
-    return part, runs
+    return part, tuple(spared.bare(one) for one in runs)
 
 
 def _remove(entries: Sequence[Mapping[str, Any]]) -> None:

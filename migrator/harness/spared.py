@@ -28,6 +28,15 @@ def without_weights(run: Run) -> None:
             shutil.rmtree(task / name, ignore_errors=True)
 
 
+def bare(run: Run) -> Run:
+    """A run with nothing left of its weights, those before the first step included; its steps and settings stay."""
+    without_weights(run)
+    for path in run.record_dir.glob("*/initial.npz"):
+        path.unlink()
+    recording = run.recording
+    return run if recording is None else replace(run, recording=replace(with_states(recording, ()), initial={}))
+
+
 def emptied(run: Run, room: Room) -> Run:
     """A run whose tensors nobody asks for any more; they stay where there is room for everything."""
     if run.recording is None or room.whole:
@@ -65,17 +74,14 @@ def measured(original: Recording, other: Run, rename: Mapping[str, str] | None =
     first = min(folder for folder in other.record_dir.iterdir() if folder.is_dir())
     rows = [[q.family, q.name, q.slot, step, value] for (q, step), value in apart.items()]
     (first / APART).write_text(json.dumps(rows))
-    without_weights(other)
-    left = replace(
-        recording,
-        states={},
-        slots={},
-        gradients={},
-        raw_slots={},
-        apart={(q.family, q.name, q.slot, step): value for (q, step), value in apart.items()},
-        unmoved=unmoved,
-    )
-    return replace(other, recording=left)
+    kept = {(q.family, q.name, q.slot, step): value for (q, step), value in apart.items()}
+    if rename is None:  # a replicate, of which nobody asks where it started
+        left = bare(other)
+    else:
+        without_weights(other)
+        left = replace(other, recording=with_states(recording, ()))
+    assert left.recording is not None
+    return replace(left, recording=replace(left.recording, apart=kept, unmoved=unmoved))
 
 
 def sharing(original: Recording, other: Run, rename: Mapping[str, str]) -> Run:

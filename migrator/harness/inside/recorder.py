@@ -163,10 +163,10 @@ def install(plan):
             bridge = modules["record_bridge"].install(plan, folder, recorder)
             modules["record_session"].install(bridge)  # of a program that keeps its graph
     first = "tensorflow.compat.v1" if program == "original" else "tensorflow"
-    modules["sample"].install(importlib.import_module(first), plan, program)
+    recorders = (recorder, bridge)
+    steps = lambda: max(one.steps_done for one in recorders)  # noqa: E731
+    modules["sample"].install(importlib.import_module(first), plan, program, steps)
     if plan.get("evaluate", True):
-        recorders = (recorder, bridge)
-        steps = lambda: max(one.steps_done for one in recorders)  # noqa: E731
         weights = {"weights": recorder.held} if kind == "record_keras" else {}
         recorder.effects = bridge.effects = modules["effects"].Effects(folder, steps, **weights)
         modules["effects"].install(recorder.effects)
