@@ -118,6 +118,17 @@ class TestRates:
             steps = tuple(replace(s, learning_rate=rate) for s in BASE[1].steps)
             assert row("learning rate of each step", *pair(None, {"steps": steps})).same is same
 
+    def test_what_is_left_of_a_sum_is_rounded_as_its_terms(self) -> None:
+        """A decay by a cosine from 0.05, in the words of TensorFlow 1 and of a class of one's own, at step 35."""
+
+        def with_rates(number: int, rate: float) -> dict[str, object]:
+            steps = (replace(s, learning_rate=rate if s.number == 2 else 0.05) for s in BASE[number].steps)
+            return {"steps": tuple(steps)}
+
+        for other, same in ((0.0128874155, True), (0.01289, False)):
+            both = pair(with_rates(0, 0.0128874201), with_rates(1, other))
+            assert row("learning rate of each step", *both).same is same
+
     def test_rates_that_were_not_recorded_are_a_note(self) -> None:
         steps = tuple(replace(s, learning_rate=None) for s in BASE[1].steps)
         level = judge(None, {"steps": steps})

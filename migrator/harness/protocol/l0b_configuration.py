@@ -78,8 +78,9 @@ def family(optimizer: Optimizer) -> str:
     return _FAMILIES.get(name, name)
 
 
-# Units in the last place that rates of steps may be off: powers and cosines of a schedule are rounded otherwise one by
-# one than in the graph of a step (2 units measured on TensorFlow 2.21, ExponentialDecay on a mesh and on replicas).
+# Units in the last place of the greatest rate of the training that rates of steps may be off: powers and cosines of a
+# schedule are rounded otherwise one by one than in the graph of a step (2 units measured on TensorFlow 2.21,
+# ExponentialDecay on a mesh and on replicas), and what is left of a sum (1 + cos x) is rounded as its terms are.
 _ROUNDING_OF_RATES = 4
 
 
@@ -199,7 +200,17 @@ def _same_rates(original: Recording, migrated: Recording) -> bool | None:
     shared = set(ours) & set(theirs)
     if not shared or any(side[key] is None for side in (ours, theirs) for key in shared):
         return None
-    return all(same(ours[key], theirs[key], _ROUNDING_OF_RATES) for key in shared)
+    return all(_same_rate(ours, theirs, key) for key in shared)
+
+
+def _same_rate(
+    ours: Mapping[tuple[int, int], float | None], theirs: Mapping[tuple[int, int], float | None], key: tuple[int, int]
+) -> bool:
+    a, b = ours[key], theirs[key]
+    greatest = max((abs(rate) for rate in ours.values() if rate is not None and np.isfinite(rate)), default=0.0)
+    if same(a, b, _ROUNDING_OF_RATES) or a is None or b is None:
+        return a is not None and b is not None
+    return abs(a - b) <= _ROUNDING_OF_RATES * float(np.spacing(np.float32(greatest)))
 
 
 def _each_rate(original: Recording, migrated: Recording) -> Field:
@@ -209,7 +220,7 @@ def _each_rate(original: Recording, migrated: Recording) -> Field:
     name = "learning rate of each step"
     if not shared:
         return Field(name, None, None, None, remark="learning rates: no step has one on both sides")
-    different = (key for key in shared if not same(ours[key], theirs[key], _ROUNDING_OF_RATES))
+    different = (key for key in shared if not _same_rate(ours, theirs, key))
     first = next(different, None)
     shown = shared[0] if first is None else first
     causes = ("another rate, or a schedule off by one",)
