@@ -578,7 +578,7 @@ def _artifact(function):
 
 
 def install(recorder):
-    """Records loops beside what ``recorder``, that of Keras, records."""
+    """Records loops beside what ``recorder``, that of Keras, records. Returns their recorder."""
     tf = recorder.tf
     loop = LoopRecorder(recorder)
     atexit.register(loop.end)
@@ -594,6 +594,7 @@ def install(recorder):
         parts.wrap(tf.train.Checkpoint, name, loop.before_reading)
     _leave_to_keras(loop, tf.keras.Model)
     _watch_metrics(loop, tf.keras.metrics.Metric)
+    return loop
 
 
 def _leave_to_keras(loop, model):

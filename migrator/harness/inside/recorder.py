@@ -158,15 +158,16 @@ def install(plan):
         if plan.get("seed") is not None:
             seed_graphs(int(plan["seed"]))
     else:
-        modules["record_loop"].install(recorder)
+        loops = modules["record_loop"].install(recorder)
         if kind == "record_keras":
             bridge = modules["record_bridge"].install(plan, folder, recorder)
             modules["record_session"].install(bridge)  # of a program that keeps its graph
     first = "tensorflow.compat.v1" if program == "original" else "tensorflow"
-    recorders = (recorder, bridge)
-    steps = lambda: max(one.steps_done for one in recorders)  # noqa: E731
-    modules["sample"].install(importlib.import_module(first), plan, program, steps)
+    over = None if program == "original" else lambda: recorder.ended() or loops.over()
+    modules["sample"].install(importlib.import_module(first), plan, program, over)
     if plan.get("evaluate", True):
+        recorders = (recorder, bridge)
+        steps = lambda: max(one.steps_done for one in recorders)  # noqa: E731
         weights = {"weights": recorder.held} if kind == "record_keras" else {}
         recorder.effects = bridge.effects = modules["effects"].Effects(folder, steps, **weights)
         modules["effects"].install(recorder.effects)

@@ -93,9 +93,9 @@ def watch_loops(dataset, most, over):
     parts.wrap(dataset, "__iter__", lambda original, self: original(self.take(most) if over() else self))
 
 
-def install(tf, plan, program, steps):
-    """Obeys ``data_sample`` of a plan; behind the patches of the recorder, which sees what is asked then. ``steps()``
-    are those that were taken.
+def install(tf, plan, program, over):
+    """Obeys ``data_sample`` of a plan; behind the patches of the recorder, which sees what is asked then. ``over()``
+    says of a Keras program whether all steps were taken.
     """
     most = plan.get("data_sample")
     if most is None:
@@ -105,5 +105,4 @@ def install(tf, plan, program, steps):
         watch_estimator(tf.estimator.Estimator, int(most), lambda found: isinstance(found, kind))
     else:
         watch_keras(tf.keras.Model, int(most))
-        limit = plan.get("steps")
-        watch_loops(kind, int(most), lambda: limit is not None and steps() >= limit)
+        watch_loops(kind, int(most), over)
