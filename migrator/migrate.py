@@ -107,6 +107,8 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
         for path, found in more.items():
             findings.setdefault(path, []).extend(found)
     if relevant:
+        before = {source.path: source.text for source in sources if source.path not in support}
+        _spell_anew(before, texts, findings, blocked)
         _tell_what_stands(relevant, texts, findings, blocked)
     given = [
         Result(
@@ -122,6 +124,28 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
         for path, text in texts.items()
         if path not in {source.path for source in sources}
     ]
+
+
+def _spell_anew(
+    before: Mapping[Path, str], texts: dict[Path, str], findings: dict[Path, list[Finding]], blocked: set[Path]
+) -> None:
+    """Spells what Python and NumPy have no more anew, in all files of programs that are not blocked."""
+    from migrator.program.relevant import around, connected
+    from migrator.rules.later_python import own_methods, respelled
+
+    own = own_methods(text for text in before.values() if _WORD in text)
+    told = {path: respelled(str(path), text, own) for path, text in before.items() if _WORD in text}
+    roots = {path for path, found in told.items() if found.findings or path in texts}
+    reached = set(around(before, roots, every=True)) if roots else set()
+    told |= {path: respelled(str(path), before[path], own) for path in reached - told.keys()}
+    some = {path for path, found in told.items() if found.findings}
+    stay = connected(before, blocked) if some else set()
+    for path in some - stay:
+        if not any(finding.severity is Severity.ERROR for finding in findings.get(path, ())):
+            new = respelled(str(path), texts[path], own) if path in texts else told[path]
+            if new.text != before[path]:
+                texts[path] = new.text
+            findings.setdefault(path, []).extend(told[path].findings)
 
 
 def _may_bridge(options: Options) -> bool:

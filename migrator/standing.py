@@ -64,8 +64,8 @@ def eager_sessions(path: Path, text: str) -> list[Finding]:
     called = [use.name for use in uses(text) if use.called and not use.guarded]
     if not any(name.endswith("Session") for name in called) or not any(name.endswith(_OF_GRAPHS) for name in called):
         return []  # a session that only sets devices for Keras, say
-    from migrator.bridge.references import read_names
     from migrator.bridge.sessions import own_sessions
+    from migrator.names.references import read_names
 
     try:
         with warnings.catch_warnings():

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from migrator.bridge.answers import is_public, public_names
 from migrator.bridge.homes import Home, Kind, home_of
 from migrator.bridge.late_gradients import RESOURCES, late_gradients
-from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
 from migrator.bridge.sessions import FOR_ALL, FUNCTION, needing_default_graph, own_sessions
-from migrator.bridge.table import HOROVOD, LATER, LIBRARIES, NAMESPACES, OF_HOROVOD, OF_HUB, SUPPLIED, WORKERS
+from migrator.bridge.table import HOROVOD, LIBRARIES, NAMESPACES, OF_HOROVOD, OF_HUB, SUPPLIED, WORKERS
 from migrator.names import aliases
 from migrator.names.advice import advice
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, exists, fate
+from migrator.names.references import Binding, Names, Reference, chain_of, read_names
 from migrator.names.spelling import canonical, rooted
 from migrator.names.standard import STANDARD_MODULES
 from migrator.rules.tf2_names import REMOVED
@@ -617,12 +617,7 @@ class _File:
                 return self._of_support(Home(Kind.SUPPORT, WORKERS, 2), local)
             if origin.partition(".")[0] == _HOROVOD and not self.stays.get(binding, 0):
                 return None
-            later = LATER.get(origin, "")
-            if not isinstance(statement, ast.ImportFrom) or statement.level or "." not in later:
-                return old
-            module, _, last = later.rpartition(".")
-            as_ = alias.asname or alias.name
-            return "from", module, last if last == as_ else f"{last} as {as_}"
+            return old
         if origin == "tensorflow" or origin == _V1 or (isinstance(statement, ast.Import) and not alias.asname):
             return self._root(binding, alias, old, local, name)
         found = home_of(name)
@@ -796,13 +791,6 @@ class _File:
                 self._block(binding.statement, "TFM157", message)
 
     def _of_library(self, reference: Reference) -> None:
-        later = LATER.get(reference.origin)
-        bound = {binding.name for binding in self.names.bindings}
-        if later is not None and len(reference.nodes) > 1 and later not in bound:
-            package = reference.origin.rpartition(".")[0]
-            kept = later.startswith(f"{package}.")
-            new = f"{reference.spelled.rpartition('.')[0]}{later.removeprefix(package)}" if kept else later
-            self.edits[self._offset(reference.nodes[0]), self._end(reference.nodes[-1])] = new
         if reference.origin in OF_HUB:
             message = f"`{reference.origin}` needs TensorFlow 1: {OF_HUB[reference.origin]}"
             self._block(reference.nodes[0], "TFM157", message)

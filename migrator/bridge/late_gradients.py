@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from migrator.bridge.references import own_nodes
+from migrator.names.references import own_nodes
 
 _UPDATES = ("minimize", "apply_gradients")
 _DIFFERENTIATES = ("minimize", "compute_gradients")

@@ -23,12 +23,12 @@ from migrator.bridge.codemod import (
     read_with_stars,
 )
 from migrator.bridge.files import Imports, Placed, absolute, place, read_imports
-from migrator.bridge.references import Names
 from migrator.bridge.sessions import FOR_ALL, MAKERS
 from migrator.bridge.support import MARK, NAME
 from migrator.bridge.table import HOROVOD, is_maker, is_trainer
 from migrator.findings import Finding, Severity
 from migrator.names.free import free
+from migrator.names.references import Names
 from migrator.names.spelling import canonical
 from migrator.names.standing import needs_tensorflow_1
 from migrator.source.discovery import SUFFIXES

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Union
 
-from migrator.bridge.references import own_nodes
 from migrator.bridge.table import is_maker, is_trainer
+from migrator.names.references import own_nodes
 
 FUNCTION = "in_default_graph"
 #: Lets all of the program be in the default graph.

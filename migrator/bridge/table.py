@@ -681,45 +681,6 @@ OF_HUB = {
     f"tensorflow_hub.{name}": "load the module with hub.load, or with hub.KerasLayer"
     for name in ("ModuleSpec", "create_module_spec", "register_module_for_export")
 }
-#: Names of Python and NumPy that programs of TensorFlow 1 use, and that Python 3.10 and NumPy 2 have no more.
-LATER = {
-    **{
-        f"collections.{name}": f"collections.abc.{name}"
-        for name in (
-            *("Callable", "Container", "Generator", "Hashable", "ItemsView", "Iterable", "Iterator", "KeysView"),
-            *("Mapping", "MutableMapping", "MutableSequence", "MutableSet", "Sequence", "Set", "Sized", "ValuesView"),
-        )
-    },
-    "inspect.getargspec": "inspect.getfullargspec",
-    "time.clock": "time.perf_counter",
-    **{f"numpy.{name}": name for name in ("int", "float", "bool", "object", "str", "complex")},
-    **{
-        f"numpy.{old}": f"numpy.{new}"
-        for old, new in {
-            "float_": "float64",
-            "complex_": "complex128",
-            "string_": "bytes_",
-            "unicode_": "str_",
-            "bool8": "bool_",
-            "Inf": "inf",
-            "Infinity": "inf",
-            "infty": "inf",
-            "PINF": "inf",
-            "NaN": "nan",
-            "NAN": "nan",
-            "product": "prod",
-            "cumproduct": "cumprod",
-            "sometrue": "any",
-            "alltrue": "all",
-            "round_": "round",
-            "row_stack": "vstack",
-            "trapz": "trapezoid",
-            "mat": "asmatrix",
-            "int0": "intp",
-            "uint0": "uintp",
-        }.items()
-    },
-}
 _TRAINERS = ("tf.estimator.train_and_evaluate", "tf.contrib.learn.Experiment", "tf.contrib.learn.learn_runner.run")
 
 

@@ -59,12 +59,12 @@ def trains_by_hand(text: str) -> bool:
     return may_train(text) and any(use.name.endswith(_SESSIONS) for use in uses(text))
 
 
-def around(texts: Mapping[Path, str], roots: Iterable[Path]) -> list[Path]:
-    """Some files, and all that they import, in the order of `texts`.
+def around(texts: Mapping[Path, str], roots: Iterable[Path], every: bool = False) -> list[Path]:
+    """Some files, and all that they import, in the order of `texts`; without `every` only what may be of TensorFlow.
 
     An import is taken to mean every file whose path ends like it, so more files may be found than are imported.
     """
-    concerned = {path for path, text in texts.items() if is_concerned(text)}
+    concerned = {path for path, text in texts.items() if every or is_concerned(text)}
     by_name: dict[str, list[Path]] = {}
     for path in concerned:
         by_name.setdefault(_module(path)[-1], []).append(path)

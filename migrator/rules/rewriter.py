@@ -215,23 +215,6 @@ _MESSAGES = tuple(
         *("SessionLog", "Summary", "SummaryMetadata", "TensorInfo"),
     )
 )
-_ABSTRACT = frozenset(
-    f"collections.{name}"
-    for name in (
-        *(
-            "Callable",
-            "Container",
-            "Hashable",
-            "ItemsView",
-            "Iterable",
-            "Iterator",
-            "KeysView",
-            "Mapping",
-            "MappingView",
-        ),
-        *("MutableMapping", "MutableSequence", "MutableSet", "Sequence", "Set", "Sized", "ValuesView"),
-    )
-)
 
 
 def is_dimension(node: cst.Attribute) -> bool:
@@ -658,9 +641,6 @@ class Rewriter(cst.CSTTransformer):
         if original_node in self._consumed:
             return updated_node
         name = self.imports.tensorflow(original_node)
-        if name is None and self.imports.resolve(original_node) in _ABSTRACT:
-            self.needs.add("collections.abc")  # where alone Python 3.10, which TensorFlow 2.21 needs, has it
-            return cst.parse_expression(f"collections.abc.{original_node.attr.value}")
         if name is None and original_node.attr.value in _OF_DATASETS and isinstance(original_node.value, cst.Name):
             what = _OF_DATASETS[original_node.attr.value]
             text = f"tf.nest.map_structure(lambda spec: spec.{what}, {original_node.value.value}.element_spec)"

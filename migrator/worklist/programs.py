@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrator.bridge.references import read_names
 from migrator.bridge.table import is_maker, is_trainer
 from migrator.findings import Finding, Severity
+from migrator.names.references import read_names
 from migrator.names.spelling import canonical
 from migrator.project.imports import Edges, above, below
 from migrator.source.reading import Source

@@ -473,26 +473,6 @@ def test_drivers_that_run_operations_at_once(eager: str) -> None:
     assert [(one.line, one.code) for one in found.remarks] == [(3, "TFM158")]
 
 
-def test_names_that_later_versions_of_python_and_numpy_lack() -> None:
-    text = """import collections
-import numpy
-import numpy as np
-import tensorflow as tf
-from collections import Iterable, OrderedDict as Ordered
-from numpy import linalg
-
-a = np.array([1], dtype=np.int), np.float(2), np.float_(3), numpy.NaN, np.bool_
-b = isinstance(a, collections.Mapping) or isinstance(a, Iterable)
-float = np.linalg.norm
-tf.estimator.Estimator(a)
-"""
-    new = bridge_file(text, Support("keras_estimator")).text
-    assert "np.array([1], dtype=int), np.float(2), np.float64(3), numpy.nan, np.bool_\n" in new
-    assert "isinstance(a, collections.abc.Mapping) or isinstance(a, Iterable)\nfloat = np.linalg.norm\n" in new
-    assert "from collections.abc import Iterable\nfrom collections import OrderedDict as Ordered\n" in new
-    compile(new, "new", "exec")
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -291,9 +291,3 @@ def test_arguments_that_are_no_flags_still_reach_main() -> None:
     assert "absl.app.run(main, flags_parser=lambda argv: absl.flags.FLAGS(argv, known_only=True))\n" in new
     assert "import absl.app\nimport absl.flags\n" in new
     assert "absl.app.run(main)\n" in run(program(driver=driver))[0]
-
-
-def test_abstract_collections_live_in_collections_abc() -> None:
-    text = program("net = net if isinstance(params, collections.Mapping) else tf.nn.relu(net)")
-    new, _ = run("import collections\n" + text)
-    assert "isinstance(params, collections.abc.Mapping)" in new and "import collections.abc\n" in new
