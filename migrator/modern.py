@@ -14,6 +14,7 @@ import libcst as cst
 from migrator.emit.file import choose_keras_2
 from migrator.findings import Finding, Severity
 from migrator.internal_errors import in_file
+from migrator.places import text_of
 from migrator.program.modern import Change, Check, Edit, ModernFile
 from migrator.program.parsed import ParsedFile
 from migrator.program.relevant import may_be_modern, scripts_with
@@ -61,8 +62,9 @@ def modernize(
             findings.setdefault(path, []).append(
                 file.finding(change.code, change.severity, change.node, change.message)
             )
-        if module.code != file.text:
-            new[path] = module.code
+        written = text_of(module, module)
+        if written != file.text:
+            new[path] = written
     return new, findings
 
 

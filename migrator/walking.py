@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
+from typing import final
 
 import libcst as cst
 
@@ -43,7 +44,7 @@ _IS_NODE = _IsNode()
 
 class _Attributes:
     """The attributes of a class of nodes that are visited, and how to read them at once: all, and those that say more
-    than punctuation. `others` are never visited, or in some cases only. A leaf has nothing but punctuation below.
+    than punctuation. `others` are never visited, or in some cases only.
     """
 
     def __init__(self, names: tuple[str, ...], others: tuple[str, ...]) -> None:
@@ -51,21 +52,61 @@ class _Attributes:
         self.all = _reader(names)
         telling = tuple(name for name in names if name not in _PUNCTUATION and not name.startswith("whitespace"))
         self.telling = _reader(telling)
-        self.is_leaf = not telling and not others
 
 
 class _Methods:
     """What a class of visitors calls for each class of nodes; `punctuation` says whether for that as well.
 
-    `passed` are classes of leaves that it calls nothing for.
+    `wanted` has the bits of the classes that it calls something for, of the `known` first ones.
     """
 
     def __init__(self, visitor: cst.CSTVisitor) -> None:
         self.of: dict[type[cst.CSTNode], tuple[str | None, str | None]] = {}
-        self.passed: set[type[cst.CSTNode]] = set()
+        self.wanted = self.known = 0
         self.punctuation = any(
             _own(visitor, f"{when}_{kind.__name__}") for kind in _OF_PUNCTUATION for when in ("visit", "leave")
         )
+
+    def learn(self, visitor: cst.CSTVisitor) -> None:
+        """Looks for the methods for the classes of nodes that have been met since."""
+        for kind, bit in list(_BITS.items())[self.known :]:
+            found = _own(visitor, f"visit_{kind.__name__}"), _own(visitor, f"leave_{kind.__name__}")
+            self.of[kind] = found
+            if found != (None, None):
+                self.wanted |= bit
+        self.known = len(_BITS)
+
+
+@final
+class _Part:
+    """A node with what is below it but for punctuation; `kinds` has the bits of the classes of all of these nodes."""
+
+    __slots__ = ("below", "kind", "kinds", "node")
+    kinds: int
+
+    def __init__(self, node: cst.CSTNode, below: tuple[_Part, ...]) -> None:
+        self.node = node
+        self.kind = type(node)
+        self.below = below
+        kinds = _BITS[self.kind]
+        for part in below:
+            kinds |= part.kinds
+        self.kinds = kinds
+
+
+class _Bits(dict[type[cst.CSTNode], int]):
+    """A bit for each class of nodes."""
+
+    def __missing__(self, kind: type[cst.CSTNode]) -> int:
+        bit = self[kind] = 1 << len(self)
+        return bit
+
+
+_BITS = _Bits()
+# Nodes do not change, and each is gone through some ten times: what is below those of late. A node of this table lives
+# as long as its entry, so that no other one gets its id.
+_PARTS: dict[int, _Part] = {}
+_MOST_PARTS = 200_000
 
 
 def _reader(names: tuple[str, ...]) -> Callable[[cst.CSTNode], tuple[object, ...]]:
@@ -89,9 +130,37 @@ def walk(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
         methods = _METHODS.get(kind)
         if methods is None:
             methods = _METHODS[kind] = _Methods(visitor)
-        _walk_by_name(node, visitor, methods)
+        if methods.punctuation:
+            _walk(node, visitor)
+            return
+        part = _PARTS.get(id(node)) or _part(node)
+        if methods.known != len(_BITS):
+            methods.learn(visitor)
+        if part.kinds & methods.wanted:
+            _walk_parts(part, visitor, methods.of, methods.wanted)
     else:
         _walk(node, visitor)
+
+
+def all_in(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """A node and every node below it, outer ones first."""
+    found = [node]
+    for child in _children(node, True):
+        found += all_in(child)
+    return found
+
+
+def parents_in(node: cst.CSTNode) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    """Every node below one with the node around it, outer ones first."""
+    found: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    _note_parents(node, found)
+    return found
+
+
+def _note_parents(node: cst.CSTNode, found: list[tuple[cst.CSTNode, cst.CSTNode]]) -> None:
+    for child in _children(node, True):
+        found.append((child, node))
+        _note_parents(child, found)
 
 
 def _walk(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
@@ -101,21 +170,33 @@ def _walk(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
     visitor.on_leave(node)
 
 
-def _walk_by_name(node: cst.CSTNode, visitor: cst.CSTVisitor, methods: _Methods) -> None:
-    """As `_walk`, for visitors that only have methods for classes of nodes: those that they have are called."""
-    kind = type(node)
-    known = methods.of.get(kind)
-    if known is None:
-        known = methods.of[kind] = _own(visitor, f"visit_{kind.__name__}"), _own(visitor, f"leave_{kind.__name__}")
-        if known == (None, None) and not methods.punctuation and (_ATTRIBUTES.get(kind) or _attributes(node)).is_leaf:
-            methods.passed.add(kind)
-    before, after = known
-    if before is None or getattr(visitor, before)(node) is not False:
-        for child in _children(node, methods.punctuation):
-            if type(child) not in methods.passed:
-                _walk_by_name(child, visitor, methods)
+def _walk_parts(
+    part: _Part,
+    visitor: cst.CSTVisitor,
+    methods: dict[type[cst.CSTNode], tuple[str | None, str | None]],
+    wanted: int,
+) -> None:
+    """Calls the methods that there are, and goes only where there are nodes that they are for."""
+    before, after = methods[part.kind]
+    if before is None or getattr(visitor, before)(part.node) is not False:
+        for below in part.below:
+            if below.kinds & wanted:
+                _walk_parts(below, visitor, methods, wanted)
     if after is not None:
-        getattr(visitor, after)(node)
+        getattr(visitor, after)(part.node)
+
+
+def _part(node: cst.CSTNode) -> _Part:
+    if len(_PARTS) > _MOST_PARTS:
+        _PARTS.clear()
+    return _read_part(node)
+
+
+def _read_part(node: cst.CSTNode) -> _Part:
+    part = _PARTS.get(id(node))
+    if part is None:
+        part = _PARTS[id(node)] = _Part(node, tuple([_read_part(child) for child in _children(node, False)]))
+    return part
 
 
 def _own(visitor: cst.CSTVisitor, name: str) -> str | None:
@@ -184,4 +265,4 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
     return known
 
 
-__all__ = ["walk"]
+__all__ = ["all_in", "parents_in", "walk"]

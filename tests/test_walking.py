@@ -140,3 +140,63 @@ def test_visitors_of_attributes_see_them() -> None:
     module.visit(expected)
     walk(module, found)
     assert found.found == expected.found and "keyword" in found.found
+
+
+class Outer(cst.CSTVisitor):
+    """Does not look into functions, nor does it have a method for what is in them only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        self.found.append(node.name.value)
+        return False
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.found.append("return")
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        self.found.append("=")
+
+    def leave_ClassDef(self, original_node: cst.ClassDef) -> None:
+        self.found.append(original_node.name.value)
+
+
+def test_what_a_visitor_leaves_out_is_left_out() -> None:
+    module = cst.parse_module("def f():\n    return 1\nclass A:\n    x = 1\n    def g(self):\n        y = 1\nz = 1\n")
+    for _ in range(2):
+        found = Outer()
+        walk(module, found)
+        assert found.found == ["f", "=", "g", "A", "="]
+
+
+def test_classes_of_nodes_that_are_met_later() -> None:
+    found = Names(), Methods()
+    walk(cst.parse_module("x"), found[1])
+    walk(cst.parse_module("x.y(z)"), found[1])
+    assert [type(node) for node in found[1].calls] == [cst.Name, cst.Call, cst.Call]
+
+
+def test_trees_that_are_no_longer_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More nodes than are kept: none of them is taken for another, also where a walk begins inside a walk."""
+
+    class Nested(cst.CSTVisitor):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: list[str] = []
+
+        def visit_Call(self, node: cst.Call) -> bool:
+            for arg in node.args:
+                walk(arg.value, self)
+            return False
+
+        def visit_Name(self, node: cst.Name) -> None:
+            self.found.append(node.value)
+
+    monkeypatch.setattr(walking, "_MOST_PARTS", 5)
+    for i in range(200):
+        found = Nested()
+        walk(cst.parse_module(f"f{i}(a{i}, g{i}(b{i}), c{i})\nd{i}\n"), found)
+        assert found.found == [f"a{i}", f"b{i}", f"c{i}", f"d{i}"]
+        assert len(walking._PARTS) < 50

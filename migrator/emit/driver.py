@@ -577,7 +577,7 @@ class _Emitter:
         for node, lines in replaced.items():
             if not lines:
                 continue
-            text = self.file.module.with_changes(body=lines).code
+            text = self.file.code(self.file.module.with_changes(body=lines))
             empty = [cst.EmptyLine(comment=cst.Comment(value)) for value in _comments_in(node) if value not in text]
             first = lines[0]
             assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))

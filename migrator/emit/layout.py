@@ -35,8 +35,9 @@ def bracket(items: Sequence[str], indent: str, depth: int) -> str:
 
 def statements(text: str, module: cst.Module) -> list[cst.BaseStatement]:
     """Parses statements (at depth 0) in the indentation and newlines of `module`."""
-    parsed = cst.parse_module(text, config=module.config_for_parsing).visit(_BareEmptyLines())
-    assert isinstance(parsed, cst.Module)
+    parsed = cst.parse_module(text, config=module.config_for_parsing)
+    if any(not line.strip() for line in text.splitlines()):
+        parsed = parsed.visit(_BareEmptyLines())
     return list(parsed.body)
 
 

@@ -36,6 +36,7 @@ from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.ready_scopes import check_optimizers
 from migrator.program.region import reach
+from migrator.program.scopes import path_to
 from migrator.program.shared import runs_in_both, spelled_for_both
 from migrator.program.training import TrainingProgram
 from migrator.program.unused_layers import unused_layers
@@ -65,7 +66,6 @@ from migrator.targets.chosen import check_files
 from migrator.targets.plan import Target
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.setup import RATE, RATE_ON_KERAS3, RATES_OF_PARTS
-from migrator.walking import walk
 
 #: What stands in the way of a strategy that the program asks for.
 _OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721", "TFM790")
@@ -218,7 +218,7 @@ class NativeMigration(GroupState):
 
     def _find_partitioners(self, path: Path, file: ParsedFile) -> None:
         """Partitioners of variable scopes outside the model_fns."""
-        if "partitioner" not in file.module.code:
+        if "partitioner" not in file.written:
             return  # all three have the word in their names, and the walk takes as long as writing the file
         probe = FileRewriter(file.imports, file.code, definition=file.constants.get)
         file.module.visit(probe.prepare(file.module, self.changes[path]))
@@ -751,17 +751,6 @@ def _is_of_program(problem: Blocked) -> bool:
     return problem.code == "TFM203" and problem.message.startswith(tuple(f"`{one}" for one in _OF_PROGRAMS))
 
 
-class _Contains(cst.CSTVisitor):
-    def __init__(self, node: cst.CSTNode) -> None:
-        super().__init__()
-        self.node = node
-        self.found = False
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.found = self.found or node is self.node
-        return not self.found
-
-
 def _top_level(
     module: cst.Module, node: cst.CSTNode, is_gone: Callable[[cst.CSTNode], bool] = lambda statement: False
 ) -> cst.CSTNode | None:
@@ -769,14 +758,10 @@ def _top_level(
 
     A statement that is removed cannot be the place.
     """
-    for index, statement in enumerate(module.body):  # noqa: B007
-        finder = _Contains(node)
-        walk(statement, finder)
-        if finder.found:
-            break
-    else:
+    path = path_to(module, node)
+    if len(path) < 2:
         return None
-    first = index
+    first = index = next(i for i, statement in enumerate(module.body) if statement is path[1])
     while first > 0 and isinstance(module.body[first - 1], cst.SimpleStatementLine):
         first -= 1
     behind_function = first > 0 and isinstance(module.body[first - 1], (cst.FunctionDef, cst.ClassDef))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Sequence
+from functools import lru_cache
 
 import libcst as cst
 
 from migrator.program.parsed import Blocked
-from migrator.walking import walk
+from migrator.walking import all_in, walk
 
 
 def bind(call: cst.Call, parameters: Sequence[str], what: str, code: str) -> dict[str, cst.BaseExpression]:
@@ -138,21 +139,10 @@ def calls_in(node: cst.CSTNode) -> list[cst.Call]:
     return collector.found
 
 
-class _NodeCollector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.CSTNode] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.found.append(node)
-        return True
-
-
-def nodes_in(node: cst.CSTNode) -> list[cst.CSTNode]:
+@lru_cache(maxsize=512)
+def nodes_in(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
     """A node and every node below it."""
-    collector = _NodeCollector()
-    walk(node, collector)
-    return collector.found
+    return tuple(all_in(node))
 
 
 class _ClassCollector(cst.CSTVisitor):

@@ -70,7 +70,7 @@ def _may_hold(file: ParsedFile) -> bool:
     )
     concerned = any(word in file.bare for word in words) or says_nothing(file.text) or may_hold_tapes(file.text)
     concerned = concerned or adds_metrics(file.text) or may_make_servings(file.text)
-    return concerned and file.module.code == file.text
+    return concerned and file.written == file.text
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrator.findings import Finding, Severity
 from migrator.names.annotated import parse_module
 from migrator.names.bare import bare
 from migrator.names.bindings import Binding, read_bindings
 from migrator.names.imports import ImportMap, canonical, read_imports
+from migrator.places import Range, places_of, text_of
 from migrator.program.clusters import Cluster
 from migrator.program.spread import Spread, line_starts
 from migrator.source.discovery import module_files
-from migrator.walking import walk
+from migrator.walking import parents_in, walk
 
 
 class Blocked(Exception):
@@ -115,9 +115,13 @@ class ParsedFile:
         return read_imports(self.module, self.text)
 
     @cached_property
-    def _positions(self) -> Mapping[cst.CSTNode, object]:
-        wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
-        return wrapper.resolve(PositionProvider)
+    def _positions(self) -> Mapping[cst.CSTNode, Range]:
+        return places_of(self.module)
+
+    @cached_property
+    def written(self) -> str:
+        """The text of the file's tree, which is another one than `text` where something was read in other words."""
+        return text_of(self.module, self.module)
 
     @cached_property
     def _orders(self) -> Mapping[cst.CSTNode, tuple[int, ...]]:
@@ -146,29 +150,25 @@ class ParsedFile:
     def position(self, node: cst.CSTNode | None) -> Position:
         """1-based line and column of a node of this file's tree; (1, 1) when it is not one."""
         found = self._positions.get(node) if node is not None else None
-        start = getattr(found, "start", None)
-        if start is None and node in self.origins:
+        if found is None and node in self.origins:
             return self.position(self.origins[node])
-        if start is None or node is None:
+        if found is None or node is None:
             return Position((1, 1))
-        line, column = start.line, start.column
+        line, column = found.start
         if self.spread is not None:
             line, column = self.spread.original(line, column)
         return Position((line, column + 1), self._orders.get(node))
 
     def range(self, node: cst.CSTNode) -> tuple[int, int]:
         """The offsets of a node of this file's tree in its text: where it begins, and where it has ended."""
-        lines = line_starts(self.module.code)
-        found = self._positions[node]
-        start, end = getattr(found, "start"), getattr(found, "end")  # noqa: B009 - of an untyped mapping
+        lines = line_starts(self.written)
+        start, end = self._positions[node]
         return lines[start.line - 1] + start.column, lines[end.line - 1] + end.column
 
     @cached_property
     def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
         """The node around each node of this file's tree."""
-        visitor = _Parents()
-        walk(self.module, visitor)
-        return visitor.found
+        return dict(parents_in(self.module))
 
     def home(self, node: cst.CSTNode | None) -> tuple[ParsedFile, cst.CSTNode | None]:
         """The file and the node that a node comes from: another file's when a helper there was read through."""
@@ -182,7 +182,7 @@ class ParsedFile:
 
     def code(self, node: cst.CSTNode) -> str:
         """The source text of a node."""
-        return self.module.code_for_node(node)
+        return text_of(self.module, node)
 
     def finding(self, code: str, severity: Severity, node: cst.CSTNode | None, message: str) -> Finding:
         file, node = self.home(node)
@@ -234,22 +234,6 @@ class ParsedFile:
         if isinstance(node, cst.Integer):
             return int(node.evaluated_value)
         return None
-
-
-class _Parents(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[cst.CSTNode, cst.CSTNode] = {}
-        self._stack: list[cst.CSTNode] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if self._stack:
-            self.found[node] = self._stack[-1]
-        self._stack.append(node)
-        return True
-
-    def on_leave(self, original_node: cst.CSTNode) -> None:
-        self._stack.pop()
 
 
 class Tracked(cst.CSTTransformer):

@@ -11,32 +11,17 @@ from migrator.names.bindings import Form, changes_in, read_bindings
 from migrator.names.imports import dotted
 from migrator.program.calls import classes_in
 from migrator.program.parsed import NameCollector, ParsedFile, Project, names_in
-from migrator.walking import walk
-
-
-class _Parents(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.stack: list[cst.CSTNode] = []
-        self.found: dict[cst.CSTNode, cst.CSTNode] = {}
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if self.stack:
-            self.found.setdefault(node, self.stack[-1])
-        self.stack.append(node)
-        return True
-
-    def on_leave(self, original_node: cst.CSTNode) -> None:
-        self.stack.pop()
+from migrator.walking import parents_in, walk
 
 
 # A tree never changes, so what was found out about one node holds for ever; the caches are for speed only.
 @lru_cache(maxsize=512)
 def parents_below(scope: cst.CSTNode) -> Mapping[cst.CSTNode, cst.CSTNode]:
     """The node around each node below one."""
-    finder = _Parents()
-    walk(scope, finder)
-    return finder.found
+    found: dict[cst.CSTNode, cst.CSTNode] = {}
+    for node, above in parents_in(scope):
+        found.setdefault(node, above)
+    return found
 
 
 def path_to(scope: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+from functools import cache
 from importlib import import_module
 
 import migrator.rules
@@ -40,8 +41,10 @@ def checks() -> list[Check]:
     return [check for module in _names() for check in _of(module, "CHECKS", ())]
 
 
-def _names() -> list[str]:
-    return sorted(info.name for info in pkgutil.iter_modules(migrator.rules.__path__) if info.name != "catalogue")
+@cache
+def _names() -> tuple[str, ...]:
+    found = (info.name for info in pkgutil.iter_modules(migrator.rules.__path__) if info.name != "catalogue")
+    return tuple(sorted(found))
 
 
 def _of(module: str, attribute: str, default):  # type: ignore[no-untyped-def]

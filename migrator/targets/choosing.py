@@ -367,15 +367,34 @@ class _Lines(cst.CSTVisitor):
         self.plain = True
         self._around: list[cst.CSTNode] = []
 
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, (cst.If, cst.For, cst.While, cst.Try)) and not is_main_guard(node):
+    def visit_If(self, node: cst.If) -> None:
+        if not is_main_guard(node):
             self._around.append(node)
-        return super().on_visit(node)
 
-    def on_leave(self, original_node: cst.CSTNode) -> None:
-        super().on_leave(original_node)
-        if self._around and self._around[-1] is original_node:
+    def visit_For(self, node: cst.For) -> None:
+        self._around.append(node)
+
+    def visit_While(self, node: cst.While) -> None:
+        self._around.append(node)
+
+    def visit_Try(self, node: cst.Try) -> None:
+        self._around.append(node)
+
+    def _leave(self, node: cst.CSTNode) -> None:
+        if self._around and self._around[-1] is node:
             self._around.pop()
+
+    def leave_If(self, original_node: cst.If) -> None:
+        self._leave(original_node)
+
+    def leave_For(self, original_node: cst.For) -> None:
+        self._leave(original_node)
+
+    def leave_While(self, original_node: cst.While) -> None:
+        self._leave(original_node)
+
+    def leave_Try(self, original_node: cst.Try) -> None:
+        self._leave(original_node)
 
     def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
         for small in node.body:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy_programs import Program, migrated_of, run
 
@@ -25,6 +26,8 @@ from migrator.harness.protocol.results import (
 from migrator.harness.recording import Evaluation, Recording, SourceLine
 from migrator.harness.report.document import Report, RunSummary, build
 from migrator.harness.report.evidence import EvaluationRow
+
+Made = TypeVar("Made")
 
 KINDS = ("EQUIVALENT", "DIFFERENT", "INCONCLUSIVE", "FAILED")
 ORIGINAL = Program(steps=20)
@@ -213,6 +216,33 @@ def make(kind: str, *, steps: int = ORIGINAL.steps, rich: bool = False, **change
         random_order=False,
         **{"runs": _runs(shape, failure), **evidence, **changes},
     )
+
+
+@cache
+def _made(kind: str, rich: bool, steps: int) -> Report:
+    return make(kind, rich=rich, steps=steps)
+
+
+class Lazy(Mapping[str, Made]):
+    """What a function makes of some names, each when it is first asked for: collecting tests makes none."""
+
+    def __init__(self, names: Sequence[str], make: Callable[[str], Made]) -> None:
+        self.names = names
+        self.make = cache(make)
+
+    def __getitem__(self, name: str) -> Made:
+        return self.make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def reports(*, steps: int = ORIGINAL.steps, rich: bool = False) -> Lazy[Report]:
+    """A report of each kind, the same one for all tests that ask."""
+    return Lazy(KINDS, lambda kind: _made(kind, rich, steps))
 
 
 def _evaluated(recording: Recording, moved: float) -> Recording:

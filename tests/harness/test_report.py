@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml, TestCase
 from numpy_programs import run
-from report_documents import HERE, KINDS, MUTANTS, ORIGINAL, REMEDY, make
+from report_documents import HERE, KINDS, MUTANTS, ORIGINAL, REMEDY, make, reports
 from rich.console import Console
 
 from migrator.harness import report
@@ -27,8 +27,8 @@ from migrator.harness.report import json_report, junit, terminal
 from migrator.harness.report.document import Report, RunSummary, plain, stand_ins
 from migrator.harness.report.evidence import LONGEST_LINE, source
 
-REPORTS = {kind: make(kind) for kind in KINDS}
-RICH = {kind: make(kind, rich=True, steps=60) for kind in KINDS}
+REPORTS = reports()
+RICH = reports(rich=True, steps=60)
 
 
 @pytest.mark.parametrize("kind", KINDS)

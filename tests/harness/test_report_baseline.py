@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from report_documents import KINDS, SPREAD, make
+from report_documents import KINDS, SPREAD, reports
 
 from migrator.harness import report
 from migrator.harness.report import baseline, html, json_report, junit
 from migrator.harness.report.document import Report
 
-REPORTS = {kind: make(kind) for kind in KINDS}
-RICH = make("EQUIVALENT", rich=True)
-SAVED = baseline.of(RICH)
+REPORTS = reports()
+RICH = reports(rich=True)
+
+
+@cache
+def saved() -> dict[str, Any]:
+    """What is kept of a report to compare others with."""
+    return baseline.of(RICH["EQUIVALENT"])
 
 
 def changed(**replaced: Any) -> Report:
-    return Report({**copy.deepcopy(RICH.document), **replaced})
+    return Report({**copy.deepcopy(RICH["EQUIVALENT"].document), **replaced})
 
 
 def found(made: Report) -> dict[str, baseline.Change]:
-    return {change.what: change for change in baseline.changes(SAVED, baseline.of(made))}
+    return {change.what: change for change in baseline.changes(saved(), baseline.of(made))}
 
 
 def counting(made: Report) -> list[str]:
-    return [change.what for change in baseline.changes(SAVED, baseline.of(made)) if change.counts]
+    return [change.what for change in baseline.changes(saved(), baseline.of(made)) if change.counts]
 
 
 def level(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -53,8 +59,8 @@ def test_a_report_is_as_its_own_baseline_says(kind: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("after", range(4))
 def test_a_worse_verdict_counts_and_a_better_one_is_named(before: int, after: int) -> None:
     order = ["EQUIVALENT", "INCONCLUSIVE", "DIFFERENT", "FAILED"]
-    old = {**SAVED, "verdict": order[before]}
-    changes = [c for c in baseline.changes(old, {**SAVED, "verdict": order[after]}) if c.what == "verdict"]
+    old = {**saved(), "verdict": order[before]}
+    changes = [c for c in baseline.changes(old, {**saved(), "verdict": order[after]}) if c.what == "verdict"]
     assert [c.counts for c in changes] == [after > before] * (before != after)
 
 
@@ -74,7 +80,7 @@ def test_a_worse_verdict_counts_and_a_better_one_is_named(before: int, after: in
 def test_levels(old: str | None, new: str | None, worse: bool) -> None:
     sides = []
     for status in (old, new):
-        side = copy.deepcopy(SAVED)
+        side = copy.deepcopy(saved())
         if status is None:
             del side["levels"]["L7"]
         else:
@@ -104,8 +110,8 @@ def last_losses(made: Report, role: str, value: object) -> str:
 def test_a_last_loss_counts_beyond_what_is_noise(floors: float, counts: bool) -> None:
     made = changed()
     name = "loss of the migrated program, local:0, step 20"
-    saved = SAVED["losses"][name]
-    assert last_losses(made, "migrated", saved["value"] + saved["accepted"] * floors / 8.0) == name
+    losses = saved()["losses"][name]
+    assert last_losses(made, "migrated", losses["value"] + losses["accepted"] * floors / 8.0) == name
     assert counting(made) == [name] * counts
 
 
@@ -184,25 +190,25 @@ def test_other_scripts_and_versions_are_named_and_do_not_count() -> None:
     made.document["environment"]["migrated"]["tensorflow"] = "2.22.0"
     assert list(found(made)) == ["SHA-256 of the migrated program", "tensorflow of the migrated program"]
     assert counting(made) == []
-    assert not baseline.regressed(baseline.compared(made, Path("b.json"), SAVED).document)
+    assert not baseline.regressed(baseline.compared(made, Path("b.json"), saved()).document)
 
 
 def test_the_changes_that_count_come_first() -> None:
     made = changed(verdict="DIFFERENT")
     made.document["inputs"]["original"]["sha256"] = "0" * 64
     made.document["evaluations"][0]["same_weights"] = 0.5
-    counts = [change.counts for change in baseline.changes(SAVED, baseline.of(made))]
+    counts = [change.counts for change in baseline.changes(saved(), baseline.of(made))]
     assert counts == sorted(counts, reverse=True) and len(set(counts)) == 2
 
 
 def worse(reason: str | None = None) -> Report:
     made = changed()
     level(made.document, "L7").update(ratio=9.0)
-    return baseline.compared(made, Path("base.json"), SAVED, reason)
+    return baseline.compared(made, Path("base.json"), saved(), reason)
 
 
 def test_worse_than_the_baseline_ends_with_1_until_it_is_accepted() -> None:
-    assert report.exit_code(RICH) == 0
+    assert report.exit_code(RICH["EQUIVALENT"]) == 0
     assert (report.exit_code(worse()), report.exit_code(worse("a new data set"))) == (1, 0)
     inconclusive = Report({**worse().document, "verdict": "INCONCLUSIVE"})
     assert report.exit_code(inconclusive) == 3
@@ -243,12 +249,12 @@ def test_a_file_that_is_no_baseline_is_one_clear_error(tmp_path: Path, text: str
 
 
 def test_a_report_is_not_taken_for_a_baseline(tmp_path: Path) -> None:
-    report.write(RICH, tmp_path)
+    report.write(RICH["EQUIVALENT"], tmp_path)
     with pytest.raises(baseline.BaselineError, match="is no baseline"):
         baseline.load(tmp_path / "report.json")
 
 
 def test_a_baseline_is_small(tmp_path: Path) -> None:
-    baseline.save(tmp_path / "base.json", SAVED)
+    baseline.save(tmp_path / "base.json", saved())
     assert (tmp_path / "base.json").stat().st_size < 8000
-    assert json.loads((tmp_path / "base.json").read_text()) == SAVED
+    assert json.loads((tmp_path / "base.json").read_text()) == saved()

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from report_documents import KINDS, make
+from report_documents import KINDS, make, reports
 
 from migrator.cli.program import program
 from migrator.harness import report, session
 from migrator.harness.report import baseline
 from migrator.harness.report.document import Report
 
-REPORTS = {kind: make(kind) for kind in KINDS}
+REPORTS = reports()
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_documents import HERE, KINDS, REMEDY, make
+from report_documents import HERE, KINDS, REMEDY, reports
 
 from migrator.harness.report import github
 from migrator.harness.report.document import Report
 
-RICH = {kind: make(kind, rich=True, steps=20) for kind in KINDS}
+RICH = reports(rich=True, steps=20)
 FOLDER = Path(HERE).parent
 NAME = Path(HERE).name
 
@@ -99,7 +99,7 @@ def test_the_summary_says_everything_in_short(kind: str) -> None:
         assert f"| {level['id']} " in text
     assert text.count("\n- ") == len(RICH[kind].document["not_shown"])
     assert (f"<pre>{REMEDY.command}</pre>" in text) is (kind == "INCONCLUSIVE")
-    assert ("from collections.abc import Sequence" in text) is (kind == "DIFFERENT")
+    assert ("from collections.abc import Callable, Iterator, Mapping, Sequence" in text) is (kind == "DIFFERENT")
     assert ("ValueError: &lt;no&gt; &amp; never" in text) is (kind == "FAILED")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from junitparser import JUnitXml
-from report_documents import KINDS, make
+from report_documents import KINDS, reports
 from rich.console import Console
 from test_report_page import parse
 
@@ -17,7 +17,7 @@ from migrator.harness.report import github, html, json_report, junit, terminal
 from migrator.harness.report.document import Report, plain
 from migrator.harness.report.texts import clean
 
-RICH = {kind: make(kind, rich=True, steps=5) for kind in KINDS}
+RICH = reports(rich=True, steps=5)
 MARK = "<b id=x onclick='y'>\"&{{ 7*7 }}{% raw %}</script><script>alert(1)</script></style></pre>-->]]>"
 #: Values that the schema confines to a list, and texts that the tool itself composes.
 CONFINED = re.compile(

@@ -38,7 +38,7 @@ def write_out(files: Sequence[ParsedFile]) -> tuple[list[ParsedFile], list[Findi
     found: list[ParsedFile] = []
     findings: list[Finding] = []
     for file in files:
-        is_as_written = file.spread is None and file.module.code == file.text
+        is_as_written = file.spread is None and file.written == file.text
         places = _sessions_of(file) if is_as_written and sessions.may_train(file.text) else []
         try:
             if len(places) > 1:
