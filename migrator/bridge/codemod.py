@@ -147,7 +147,8 @@ def bridge_file(
     tree = parse(text)
     names, starred = read_with_stars(tree, given or {})
     stars = stars or Stars(unknown=any(not is_star_of_tensorflow(one) for one in names.stars))
-    return _File(text, names, support, first, handed or Handed(), starred, stars).run()
+    others = [n for n, origin in (given or {}).items() if origin in ("tensorflow", _V1) and n in names.module.names]
+    return _File(text, names, support, first, handed or Handed(), starred, stars, next(iter(others), None)).run()
 
 
 def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]:
@@ -170,6 +171,7 @@ class _File:
         handed: Handed,
         starred: Mapping[str, str],
         stars: Stars,
+        given: str | None,
     ) -> None:
         self.text = text
         self.starred = starred
@@ -187,11 +189,12 @@ class _File:
         self.needs_support = False
         self.needs_slim = False
         self.turns_off = False
-        self.tensorflow = self._name_of_tensorflow()
+        self.tensorflow = self._name_of_tensorflow() or given
         self.needs_tensorflow = False
         self.for_two = is_for_two(text, names)
         self.stays: dict[Binding, int] = {}  # how many uses of an imported name go on through it
         self.gone: dict[Binding, int] = {}
+        self.deleted: set[ast.stmt] = set()
         self.parents = {child: node for node in ast.walk(names.tree) for child in ast.iter_child_nodes(node)}
 
     def run(self) -> Bridged:
@@ -669,7 +672,7 @@ class _File:
         self, binding: Binding, alias: ast.alias, old: tuple[str, str, str], local: str, name: str
     ) -> tuple[str, str, str] | None:
         """`import tensorflow`, under any name, or `import tensorflow.contrib.x`, which gives that name too."""
-        uses = self.stays.get(binding, 0)
+        uses = self.stays.get(binding, 0) + (binding.scope is self.names.module and local in self.stars.taken)
         if not uses and self.gone.get(binding) and not self._is_tensorflow_needed(local):
             return None
         if alias.name not in ("tensorflow", _V1) and old[0] == "import" and home_of(name).kind in _ELSEWHERE:
@@ -691,15 +694,18 @@ class _File:
         """`contrib = tf.contrib`: gone where all that is taken of it is spelled otherwise now."""
         for binding in self.names.bindings:
             node = binding.node
-            if binding.chain is None or not isinstance(node, ast.Assign) or binding not in self.stays:
+            if binding.chain is None or not isinstance(node, ast.Assign):
                 continue
             reference = next((r for r in self.names.references if r.nodes == chain_of(node.value)), None)
             name = canonical(reference.origin) if reference is not None else ""
             if not _is_tensorflow(name) or home_of(name).kind is not Kind.NONE:
                 continue
-            if not self.stays[binding] and _may_be_module(name):
-                self._delete(node)
-            elif not self.result.blocking:
+            if not self.stays.get(binding, 0) and _may_be_module(name):
+                if binding.scope is self.names.module and binding.name in self.stars.taken:
+                    self.edits[self._offset(node.value), self._end(node.value)] = "None"  # others import it
+                else:
+                    self._delete(node)
+            elif binding in self.stays and not self.result.blocking:
                 self._block(node.value, "TFM156", _gone_message(name))
 
     def _add_imports(self) -> None:
@@ -736,6 +742,7 @@ class _File:
             return
         local = self.tensorflow
         imported = {b.statement for b in self.names.imported() if b.name == local and b.scope is self.names.module}
+        imported -= self.deleted
         body = self.names.tree.body
         found = next((one for one in body if local and any(inner in imported for inner in ast.walk(one))), None)
         if found is None:
@@ -805,6 +812,7 @@ class _File:
 
     def _delete(self, statement: ast.stmt) -> None:
         """Takes a statement out: its line where it stands alone there, and `pass` where its block would be empty."""
+        self.deleted.add(statement)
         start, end = self._offset(statement), self._end(statement)
         first, last = self.starts[statement.lineno - 1], self.starts[(statement.end_lineno or 0)]
         parent = self.parents[statement]

@@ -28,7 +28,7 @@ from migrator.bridge.support import MARK, NAME
 from migrator.bridge.table import HOROVOD, is_maker, is_trainer
 from migrator.findings import Finding, Severity
 from migrator.names.free import free
-from migrator.names.references import Names
+from migrator.names.references import Names, chain_of
 from migrator.names.spelling import canonical
 from migrator.names.standing import needs_tensorflow_1
 from migrator.source.discovery import SUFFIXES
@@ -119,7 +119,7 @@ class _Project:
         makers: dict[Path, list[ast.AST]] = {}
         sessions: dict[Path, list[ast.expr]] = {}
         for path in self.imports.trees:
-            if (left is None or path in left) and any(word in self.texts[path] for word in _MENTIONS):
+            if (left is None or path in left) and self._mentions(path):
                 places = self._makers(path)
                 if places:
                     makers[path] = places
@@ -137,15 +137,26 @@ class _Project:
         self._write_rest(apart | of_estimators | self.result.files | self.result.blocked)
         return self.result
 
+    def _mentions(self, path: Path) -> bool:
+        """Whether a file speaks of TensorFlow, by whatever name it gets it from a file of the project."""
+        return any(word in self.texts[path] for word in _MENTIONS) or any(self._given(path).values())
+
     def _rest(self, left: Collection[Path] | None, starts: Collection[Path]) -> dict[Path, Bridged]:
         """Files of TensorFlow 1 that no program imports: what runs them is elsewhere, or finds them by their names."""
         imported = {path for start in starts for path in self.imports.reach(start)}
-        return {
-            path: self._try(path, Support(NAME, graphs=True, needed=False, runs=False))
-            for path in self.imports.trees
-            if path not in imported and (left is None or path in left)
-            if needs_tensorflow_1(self.texts[path])
-        }
+        apart = {path for path in self.imports.trees if path not in imported and (left is None or path in left)}
+        rest = {path for path in apart if needs_tensorflow_1(self._spelled_out(path))}
+        for path in apart - rest:  # a file that others take TensorFlow from is as they are
+            importers = {edge.importer for edge in self.imports.importers([path])}
+            if importers and importers <= rest and "tensorflow" in self._global(path).values():
+                rest.add(path)
+        support = Support(NAME, graphs=True, needed=False, runs=False)
+        return {path: self._try(path, support) for path in self.imports.trees if path in rest}
+
+    def _spelled_out(self, path: Path) -> str:
+        """The text of a file, with imports of TensorFlow for the names of it that files of the project give."""
+        given = {name: origin for name, origin in self._given(path).items() if origin.startswith("tensorflow")}
+        return "".join(f"import {origin} as {name}\n" for name, origin in given.items()) + self.texts[path]
 
     def _below(self, folder: Path) -> list[Bridged]:
         """What becomes of the files in a folder that no program imports."""
@@ -292,6 +303,11 @@ class _Project:
                     if one.module.partition(".")[0] in _PACKAGES:
                         for alias in one.names:
                             found[alias.asname or alias.name] = f"{one.module}.{alias.name}"
+                elif isinstance(one, ast.Assign) and one in tree.body and isinstance(one.targets[0], ast.Name):
+                    head, *rest = chain_of(one.value) or (None,)
+                    if isinstance(head, ast.Name) and rest and head.id in found:  # `layers = tf.contrib.layers`
+                        dotted = ".".join(part.attr for part in rest if isinstance(part, ast.Attribute))
+                        found[one.targets[0].id] = f"{found[head.id]}.{dotted}"
         return found
 
     def _makers(self, path: Path) -> list[ast.AST]:
@@ -342,7 +358,7 @@ class _Project:
         """What other files have to do with the `import *` statements of one."""
         names = self._read(path)
         starred = names_of_stars(names.stars)
-        if not starred:
+        if not starred and "tensorflow" not in self.texts[path]:
             return Stars()
         bound: set[str] = set()
         queue, seen = [path], {path}
@@ -351,14 +367,16 @@ class _Project:
             seen |= given
             queue += [one for one in given if one in self.imports.trees]
             bound.update(name for one in given for name in self._top(one) if not name.startswith("_"))
+        own = {*starred, *names.module.names}
         taken: set[str] = set()
         for edge in self.imports.importers([path]):
             if edge.what == "*":
-                taken |= self._read(edge.importer).unbound
+                read = self._read(edge.importer)
+                taken |= read.unbound | {one.spelled.partition(".")[0] for one in read.references if not one.binding}
             elif edge.what:
                 taken.add(edge.what)
             else:
-                taken.update(name for name in starred if f"{edge.name}.{name}" in self.texts[edge.importer])
+                taken.update(name for name in own if f"{edge.name}.{name}" in self.texts[edge.importer])
         mine = sum(not is_star_of_tensorflow(star) for star in names.stars)
         known = {(edge.imported, edge.root) for edge in self.imports.of.get(path, ()) if edge.what == "*"}
         return Stars(frozenset(bound), frozenset(taken), mine > len(known))

@@ -256,6 +256,10 @@ SUPPLIED.update(
                 ("_Linear", "LinearOfParts"),
             )
         },
+        **{  # where TensorFlow had them before 1.0
+            f"tf.nn.rnn_cell.{name}": name
+            for name in ("EmbeddingWrapper", "InputProjectionWrapper", "OutputProjectionWrapper")
+        },
         **{f"tf.contrib.cudnn_rnn.{name}": name for name in ("CudnnCompatibleLSTMCell", "CudnnCompatibleGRUCell")},
         **{f"tf.contrib.seq2seq.{name}": name for name in _SEQ2SEQ},
         **{

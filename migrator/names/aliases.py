@@ -31,6 +31,12 @@ _MOVED = {
     "tf.python.training.distribute": "tf.python.distribute.distribute_lib",
     "tensorflow_estimator.python.estimator": "tf.python.estimator",  # a package of its own since 1.14
 }
+#: Modules of TensorFlow before 1.0, and where 1.15 has what they held.
+_EARLIER = {
+    **dict.fromkeys(("tf.nn.seq2seq", "tf.python.ops.seq2seq", "tf.models.rnn.seq2seq"), "tf.contrib.legacy_seq2seq"),
+    "tf.models.rnn.rnn_cell": "tf.nn.rnn_cell",
+    "tf.models.rnn.rnn": "tf.nn",
+}
 #: Where 1.15 has the public functions of a module of earlier versions, beside what that module has there.
 _BESIDE = {
     "tf.python.estimator": "tensorflow_estimator.python.estimator",
@@ -47,6 +53,9 @@ def without_alias(name: str) -> str:
     """
     if name in OF_CONTRIB:
         return OF_CONTRIB[name]
+    earlier = _below(_EARLIER, name)
+    if earlier is not None:
+        return without_alias(earlier)
     if not name.startswith(_HIDDEN):
         return name
     moved = _below(_MOVED, name) or name

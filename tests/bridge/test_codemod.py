@@ -473,6 +473,25 @@ def test_drivers_that_run_operations_at_once(eager: str) -> None:
     assert [(one.line, one.code) for one in found.remarks] == [(3, "TFM158")]
 
 
+def test_modules_of_tensorflow_before_1() -> None:
+    text = """import tensorflow as tf
+from tensorflow.models.rnn import rnn, rnn_cell, seq2seq
+seq = tf.nn.seq2seq
+a = tf.nn.seq2seq.basic_rnn_seq2seq(x, y, rnn_cell.GRUCell(3))
+b = seq.sequence_loss(a, y, w), seq2seq.sequence_loss_by_example(a, y, w)
+c = rnn.rnn(tf.nn.rnn_cell.OutputProjectionWrapper(cell, 2), x)
+"""
+    assert (
+        bridged(text)
+        == """import keras_estimator  # before TensorFlow: it chooses Keras 2
+import tensorflow.compat.v1 as tf
+a = keras_estimator.basic_rnn_seq2seq(x, y, tf.nn.rnn_cell.GRUCell(3))
+b = keras_estimator.legacy_sequence_loss(a, y, w), keras_estimator.legacy_sequence_loss_by_example(a, y, w)
+c = tf.nn.static_rnn(keras_estimator.OutputProjectionWrapper(cell, 2), x)
+"""
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -40,8 +40,9 @@ T, L = random.randint(0, 4, (3, 5)), np.array([5, 2, 0])
 
 def fields():
     x, w = tf.constant(X), tf.constant(W)
-    likelihood, _ = of("crf", "crf_log_likelihood")(x, tf.constant(T), tf.constant(L), w)
-    decoded = of("crf", "crf_decode")(x, w, tf.constant([5, 2, 1]))
+    fed = tf.placeholder_with_default(L, None), tf.placeholder_with_default([5, 2, 1], None)  # without a shape
+    likelihood, _ = of("crf", "crf_log_likelihood")(x, tf.constant(T), fed[0], w)
+    decoded = of("crf", "crf_decode")(x, w, fed[1])
     one = of("crf", "crf_log_likelihood")(x[:, :1], tf.constant(T[:, :1]), tf.constant([1, 1, 1]), w)[0]
     score = of("crf", "crf_sequence_score")(x, tf.constant(T), tf.constant(L), w)
     norm = of("crf", "crf_log_norm")(x, tf.constant(L), w)

@@ -174,6 +174,48 @@ def test_a_file_that_an_estimator_shares_does_not_turn_tensorflow_2_off() -> Non
     assert "disable_v2_behavior" in alone.texts[Path("graph.py")]
 
 
+def test_a_file_that_loses_its_import_does_not_ask_it_to_turn_tensorflow_2_off() -> None:
+    config = "import tensorflow as tf\n\nconfig = tf.contrib.training.HParams(rate=0.1)\n"
+    found = bridged(config=config, train=f"from config import config\n{PLAIN}")
+    assert found.texts[Path("config.py")] == (
+        "import keras_estimator  # before TensorFlow: it chooses Keras 2\nimport tensorflow.compat.v1 as tf\n"
+        "tf.disable_v2_behavior()\n\nconfig = keras_estimator.HParams(rate=0.1)\n"
+    )
+
+
+COMMON = (
+    "import numpy as np\nimport tensorflow as tf\ncontrib = tf.contrib\nrnn = tf.contrib.rnn\nkept = tf.nn.rnn_cell\n"
+)
+TAKES = "from common import tf, contrib, rnn, kept\n"
+CELLS = "cells = rnn.LSTMCell(3), rnn.LSTMBlockCell(3), kept.GRUCell(3), contrib.layers.l2_regularizer(0.1)\n"
+NEW_CELLS = "cells = tf.nn.rnn_cell.LSTMCell(3), keras_estimator.LSTMBlockCell(3), kept.GRUCell(3), "
+
+
+def test_programs_that_get_tensorflow_and_modules_of_it_from_a_file_of_theirs() -> None:
+    found = bridged(common=COMMON, train=f"{TAKES}{GRAPH}{CELLS}{LOOP}")
+    assert {one.code for one in found.findings[PATH]} == {"TFM199"}
+    text = found.texts[PATH]
+    assert text.startswith(
+        f"import keras_estimator  # before TensorFlow: it chooses Keras 2\n{TAKES}{GRAPH}{NEW_CELLS}"
+    )
+    assert "keras_estimator.l2_regularizer(0.1)\n" in text and text.endswith(LOOP)
+    assert found.texts[Path("common.py")] == (
+        "import numpy as np\nimport keras_estimator  # before TensorFlow: it chooses Keras 2\n"
+        "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\n"
+        "contrib = None\nrnn = None\nkept = tf.nn.rnn_cell\n"  # the names are imported still
+    )
+
+
+@pytest.mark.parametrize("takes", [TAKES, "from common import *\n"])
+def test_no_program_imports_what_gets_tensorflow_from_another_file(takes: str) -> None:
+    other = f"{takes}\n\ndef f(x):\n    return tf.log(x)\n\n\n{CELLS}"
+    found = bridged(common=COMMON, other=other)
+    assert "import tensorflow.compat.v1 as tf\n" in found.texts[Path("common.py")]
+    assert "keras_estimator.LSTMBlockCell(3)" in found.texts[Path("other.py")]
+    two = "from common import tf\n\nmodel = tf.keras.Sequential()\ntf.random.set_seed(1)\n"
+    assert Path("common.py") not in bridged(common=COMMON.partition("contrib")[0], other=other, two=two).texts
+
+
 # -- the numbers of both --
 
 PROGRAM = """\

@@ -86,8 +86,9 @@ def viterbi_decode(score, transition_params):
 
 
 def _steps_of(sequence_lengths, inputs, dtype):
-    """Which steps are in each sequence, [batch, time]."""
-    return tf.sequence_mask(tf.cast(sequence_lengths, tf.int32), tf.shape(inputs)[1], dtype=dtype)
+    """Which steps are in each sequence, [batch, time]. The lengths may be a placeholder without a shape."""
+    steps = tf.sequence_mask(tf.cast(sequence_lengths, tf.int32), tf.shape(inputs)[1], dtype=dtype)
+    return tf.ensure_shape(steps, [None, None])
 
 
 def _states(step, inputs, sequence_lengths):
