@@ -24,6 +24,8 @@ from migrator.bridge.codemod import (
 )
 from migrator.bridge.files import Imports, Placed, absolute, place, read_imports
 from migrator.bridge.sessions import FOR_ALL, MAKERS
+from migrator.bridge.standalone_keras import PACKAGE as KERAS
+from migrator.bridge.standalone_keras import Moved, moved_keras
 from migrator.bridge.support import MARK, NAME
 from migrator.bridge.table import HOROVOD, is_maker, is_trainer
 from migrator.findings import Finding, Severity
@@ -36,6 +38,14 @@ from migrator.source.notebooks import END_OF_CELL, NEW_CELL
 from migrator.source.reading import is_notebook
 
 _SHAPES = re.compile(r"\.value\b|\bDimension\b|\.dims\b")
+_NOT_IN_KERAS = (
+    "`tf.keras` has no such name: replace it by hand. The package beside TensorFlow 2.21 is Keras 3, which has no "
+    "sessions"
+)
+_KERAS_MOVED = (
+    "`keras` is TensorFlow's now, `tf.compat.v1.keras` on Keras 2 (install tf_keras): the package itself is Keras 3, "
+    "which has no sessions"
+)
 _PACKAGES = ("tensorflow", HOROVOD.partition(".")[0])
 _MENTIONS = ("tensorflow", "stimator")
 
@@ -352,7 +362,17 @@ class _Project:
     def _try(self, path: Path, support: Support, first: bool = False) -> Bridged:
         if path not in self.imports.trees:
             return Bridged(self.texts[path])
-        return bridge_file(self.texts[path], support, self._given(path), first, self._handed(path), self._stars(path))
+        text, keras = self.texts[path], Moved("")
+        if support.graphs and KERAS in text and not is_for_two(text, self._read(path)):
+            keras = moved_keras(text, self.imports.trees[path])
+            text = keras.text
+        bridged = bridge_file(text, support, self._given(path), first, self._handed(path), self._stars(path))
+        for name, line in keras.left:
+            bridged.blocking.append(Problem(line, 1, "TFM157", f"`{name}` is of Keras 2, and {_NOT_IN_KERAS}"))
+        if text != self.texts[path]:
+            bridged.respelled = True
+            bridged.remarks.append(Problem(keras.line, 1, "TFM277", _KERAS_MOVED))
+        return bridged
 
     def _stars(self, path: Path) -> Stars:
         """What other files have to do with the `import *` statements of one."""

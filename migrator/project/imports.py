@@ -14,6 +14,7 @@ WORD = b"tensorflow"
 _KEYWORD = re.compile(rb"import(?=[ \t(*])")
 _NAME = re.compile(rb"\w+")
 _FROM = re.compile(rb"(?:^|[:;])[ \t]*from[ \t]*(\.[. \t]*|[ \t])([\w. \t]*)$")
+_KERAS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+keras\b", re.MULTILINE)
 _COMMENT = re.compile(rb"#[^\n]*")
 # More files of one name than these, none of them where Python would look, tell nothing of what is imported.
 _FEW = 3
@@ -25,8 +26,11 @@ Edges = Mapping[Path, frozenset[Path]]
 
 
 def is_concerned(raw: bytes) -> bool:
-    """Whether a file may have to do with a program, as `program.relevant.is_concerned` says of its text."""
-    return WORD in raw or b"stimator" in raw or b"import *" in raw
+    """Whether a file may have to do with a program, as `program.relevant.is_concerned` says of its text.
+
+    A file that imports Keras alone may hold the model of a program of sessions.
+    """
+    return WORD in raw or b"stimator" in raw or b"import *" in raw or _KERAS.search(raw) is not None
 
 
 def imported(

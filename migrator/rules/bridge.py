@@ -165,6 +165,21 @@ are spelled anew by themselves (TFM272), and are no reason for this finding.
 """,
     ),
     Rule(
+        "TFM277",
+        "Keras as a package of its own, in a program that keeps its sessions",
+        Severity.REVIEW,
+        """
+`import keras` was Keras 2 beside TensorFlow 1, and its layers were operations of TensorFlow's graph. Beside TensorFlow
+2.21 it is Keras 3, which has no graphs and no sessions. So the names that a program of sessions (TFM199) imports from
+it are those of `tf.compat.v1.keras`, which is Keras 2 where `tf_keras` is installed; modules inside of Keras
+(`keras.layers.core`, `keras.utils.np_utils`, `keras.engine.topology`) are the public ones that hold the same names.
+What is not there blocks the program (TFM157).
+
+Defaults are those of Keras 2.2: the recurrent activation of `LSTM` and `GRU` is `hard_sigmoid`, as in all versions
+before 2.3. A program that was written for Keras 2.3 says `recurrent_activation="sigmoid"` to train as it did.
+""",
+    ),
+    Rule(
         "TFM199",
         "a program that keeps its sessions",
         Severity.REVIEW,
