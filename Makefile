@@ -47,9 +47,12 @@ types: venv ## mypy --strict
 	$(call step,types)
 	$(call timed,types,$(BIN)/mypy)
 
-test-fast: lint types ## lint, types and all tests that need no TensorFlow
-	$(call step,fast tests)
-	$(call timed,fast tests,$(PYTEST) -q --durations=20 -m 'not tensorflow and not release')
+# mypy takes one core for a while: it runs beside the tests, and says at their end what it found.
+test-fast: lint ## lint, types and all tests that need no TensorFlow
+	$(call step,types and fast tests)
+	$(call timed,types and fast tests,$(BIN)/mypy > $(VENV)/.types 2>&1 & types=$$!; \
+		$(PYTEST) -q --durations=20 -m 'not tensorflow and not release'; tests=$$?; \
+		wait $$types; types=$$?; cat $(VENV)/.types; [ $$types -eq 0 ] && (exit $$tests))
 
 test: test-fast environments ## the fast tests, then a training of every kind: what .ci/run calls
 	$(call step,training matrix)

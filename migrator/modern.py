@@ -19,6 +19,7 @@ from migrator.program.modern import Change, Check, Edit, ModernFile
 from migrator.program.parsed import ParsedFile
 from migrator.program.relevant import may_be_modern, scripts_with
 from migrator.rules.catalogue import checks
+from migrator.walking import Transformer
 
 
 def modernize(
@@ -87,7 +88,7 @@ def _told(changes: Iterable[Change], chosen: bool) -> Iterable[Change]:
             yield change
 
 
-class _Apply(cst.CSTTransformer):
+class _Apply(Transformer):
     def __init__(self, edits: Mapping[cst.CSTNode, list[Edit]]) -> None:
         super().__init__()
         self.edits = edits

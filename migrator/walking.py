@@ -240,6 +240,16 @@ def _looks_at_attributes(kind: type[cst.CSTVisitor]) -> bool:
     return known
 
 
+class Transformer(cst.CSTTransformer):
+    """A transformer that has no methods for single attributes: libcst asks for them at each attribute of each node."""
+
+    def on_visit_attribute(self, node: cst.CSTNode, attribute: str) -> None:
+        """Nothing."""
+
+    def on_leave_attribute(self, original_node: cst.CSTNode, attribute: str) -> None:
+        """Nothing."""
+
+
 class _Order(cst.CSTVisitor):
     """The attributes of one node, in the order in which libcst visits them."""
 
@@ -265,4 +275,4 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
     return known
 
 
-__all__ = ["all_in", "parents_in", "walk"]
+__all__ = ["Transformer", "all_in", "parents_in", "walk"]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from migrator.walking import Transformer
+
 WIDTH = 100
 
 
@@ -41,7 +43,7 @@ def statements(text: str, module: cst.Module) -> list[cst.BaseStatement]:
     return list(parsed.body)
 
 
-class _BareEmptyLines(cst.CSTTransformer):
+class _BareEmptyLines(Transformer):
     """Empty lines stay empty wherever the statement ends up."""
 
     def leave_EmptyLine(self, original_node: cst.EmptyLine, updated_node: cst.EmptyLine) -> cst.EmptyLine:

@@ -12,7 +12,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.walking import walk
+from migrator.walking import Transformer, walk
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _Annotated(cst.CSTVisitor):
         self.found = True
 
 
-class _Plain(cst.CSTTransformer):
+class _Plain(Transformer):
     def leave_AnnAssign(self, original_node: cst.AnnAssign, updated_node: cst.AnnAssign) -> cst.BaseSmallStatement:
         node = updated_node
         if node.value is None or not isinstance(node.equal, cst.AssignEqual):

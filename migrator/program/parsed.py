@@ -19,7 +19,7 @@ from migrator.places import Range, places_of, text_of
 from migrator.program.clusters import Cluster
 from migrator.program.spread import Spread, line_starts
 from migrator.source.discovery import module_files
-from migrator.walking import parents_in, walk
+from migrator.walking import Transformer, parents_in, walk
 
 
 class Blocked(Exception):
@@ -236,7 +236,7 @@ class ParsedFile:
         return None
 
 
-class Tracked(cst.CSTTransformer):
+class Tracked(Transformer):
     """Notes of new nodes which they were `made` of, for `ParsedFile.keep_positions`."""
 
     def __init__(self) -> None:

@@ -37,6 +37,7 @@ from migrator.rules.optimizers import compiled, starts_at_zero
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, TrainingContext, expression
+from migrator.walking import Transformer
 
 # Classes that TensorFlow 1 has under the same name, but not the same ones.
 _OF_TWO = frozenset(
@@ -231,7 +232,7 @@ def _is_reduction(name: str | None) -> bool:
     return name is not None and name.startswith("tf.losses.Reduction.")
 
 
-class Rewriter(cst.CSTTransformer):
+class Rewriter(Transformer):
     """Rewrites every TensorFlow reference below a node.
 
     `problems` collects what could not be carried over, `partitioners` the partitioners of variable scopes (the node

@@ -72,7 +72,7 @@ class Setting:
 
 def migrate(programs: Sequence[Texts], setting: Setting) -> list[Migration]:
     """Migrates every program by itself with the tool of the setting's tree. RuntimeError if that does not run."""
-    environment = {**os.environ, "PYTHONPATH": str(setting.tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(setting.tree)}
     run = subprocess.run(
         [sys.executable, str(_INSIDE / "migrating.py"), setting.style, *(["bridge"] if setting.bridge else [])],
         input=json.dumps([dict(texts) for texts in programs]),
