@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from migrator import __version__
+from tests.rules.programs import program
 
 HEAVY = ("libcst", "numpy", "rich", "tensorflow", "psutil", "jinja2", "migrator.migrate")
 
@@ -53,6 +54,22 @@ finally:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "[]")
+
+
+def test_what_libcst_loads_for_nothing_is_not_loaded(tmp_path: Path) -> None:
+    """The matchers alone would take as long as all of libcst, 0.2 CPU-s."""
+    (tmp_path / "train.py").write_text(program(), encoding="utf-8")
+    script = """
+import sys
+sys.argv = ["tf-migrate", "--check", "train.py"]
+from migrator.cli import main
+try:
+    main()
+finally:
+    print([name for name in ("libcst", "libcst.matchers", "numpy") if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "['libcst']"), done.stderr
 
 
 def test_bad_input_gives_no_traceback(tmp_path: Path) -> None:

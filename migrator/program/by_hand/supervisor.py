@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import libcst as cst
-from libcst import matchers as m
 
 from migrator.program.by_hand.loop import fetched_names, maker_of, method_of_session
 from migrator.program.by_hand.session import is_initializer
 from migrator.program.by_hand.training import Supervisor, Training, counted_step, methods_in, value_of
-from migrator.program.calls import bind, calls_in, is_none
+from migrator.program.calls import bind, calls_in, is_none, nodes_in
 from migrator.program.parsed import Blocked, names_in
 from migrator.program.scopes import bindings
 from migrator.rules import sessions
@@ -101,7 +100,7 @@ def _check_saves(training: Training, given: Mapping[str, cst.BaseExpression]) ->
 
 
 def _mentions_zero(node: cst.BaseExpression) -> bool:
-    return any(isinstance(one, cst.Integer) and one.evaluated_value == 0 for one in m.findall(node, m.Integer()))
+    return any(isinstance(one, cst.Integer) and one.evaluated_value == 0 for one in nodes_in(node))
 
 
 def _only_some(saver: cst.BaseExpression) -> bool:
