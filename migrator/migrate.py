@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from migrator.targets.dtensor import Layouts
 
 _WORD = "tensorflow"
+_LEFT = (Severity.ERROR, Severity.MANUAL)
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     if _may_bridge(options) and any(_may_be_bridged(source.text) for source in relevant):
         from migrator.bridge.project import join
 
-        bridges = _bridged(
-            {**everything, **texts, **support}, everything.keys() - texts.keys(), findings, options.inside
-        )
+        bridges = _bridged(everything, texts, support, findings, options.inside)
         texts, findings = join(bridges, texts, findings)
         bridged = bridges.files | bridges.blocked
     blocked = {path for path, found in findings.items() if any(f.severity is Severity.MANUAL for f in found)}
@@ -107,9 +106,9 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
         for path, found in more.items():
             findings.setdefault(path, []).extend(found)
     if relevant:
+        _tell_what_stands(relevant, texts, findings, blocked)
         before = {source.path: source.text for source in sources if source.path not in support}
         _spell_anew(before, texts, findings, blocked)
-        _tell_what_stands(relevant, texts, findings, blocked)
     given = [
         Result(
             source,
@@ -139,13 +138,15 @@ def _spell_anew(
     reached = set(around(before, roots, every=True)) if roots else set()
     told |= {path: respelled(str(path), before[path], own) for path in reached - told.keys()}
     some = {path for path, found in told.items() if found.findings}
-    stay = connected(before, blocked) if some else set()
-    for path in some - stay:
-        if not any(finding.severity is Severity.ERROR for finding in findings.get(path, ())):
-            new = respelled(str(path), texts[path], own) if path in texts else told[path]
-            if new.text != before[path]:
-                texts[path] = new.text
-            findings.setdefault(path, []).extend(told[path].findings)
+    stay = connected(before, blocked) if some - texts.keys() else set()
+    for path in some:
+        # What nothing else changes stays where it is of a blocked program, or names of TensorFlow 1 stand in it.
+        if path not in texts and (path in stay or any(f.severity in _LEFT for f in findings.get(path, ()))):
+            continue
+        new = respelled(str(path), texts[path], own) if path in texts else told[path]
+        if new.text != before[path]:
+            texts[path] = new.text
+        findings.setdefault(path, []).extend(told[path].findings)
 
 
 def _may_bridge(options: Options) -> bool:
@@ -156,20 +157,30 @@ def _may_bridge(options: Options) -> bool:
 
 
 def _bridged(
-    texts: Mapping[Path, str], left: Collection[Path], findings: Mapping[Path, list[Finding]], inside: bool
+    before: Mapping[Path, str],
+    native: Mapping[Path, str],
+    support: Mapping[Path, str],
+    findings: Mapping[Path, list[Finding]],
+    inside: bool,
 ) -> Bridges:
-    """The bridges of the programs in the files `left`, but for those that a mistake of ours is met in (TFM905)."""
+    """The bridges of the programs that are not native, but for those that a mistake of ours is met in (TFM905)."""
     from migrator.bridge.project import Bridges, bridge_project
+    from migrator.program.borrowed import not_to_borrow
+
+    texts, left = {**before, **native, **support}, before.keys() - native.keys()
+
+    def lends(path: Path, names: frozenset[str]) -> bool:
+        return path in native and not_to_borrow(before[path], native[path], names, ()) is None
 
     try:
-        return bridge_project(texts, left, findings, inside)
+        return bridge_project(texts, left, findings, inside, lends)
     except Exception as error:
         from migrator.internal_errors import in_file
         from migrator.migration.isolation import without_broken
         from migrator.program.relevant import programs_in
 
         made, broken = without_broken(
-            texts, lambda some: bridge_project(texts, set(left) & set(some), findings, inside), error
+            texts, lambda some: bridge_project(texts, left & set(some), findings, inside, lends), error
         )
         bridges = made or Bridges()
         for path in programs_in(texts):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -77,14 +77,16 @@ def bridge_project(
     left: Collection[Path] | None = None,
     reasons: Mapping[Path, list[Finding]] | None = None,
     inside: bool = False,
+    lends: Lends = lambda path, names: False,
 ) -> Bridges:
     """Bridges all programs of a project, or those that are made in the files `left`.
 
     `reasons` are the findings of the form that was tried before. A program is a file that makes an Estimator, with all
     that it imports, and what imports it; all of it changes, or nothing. `inside` says that the texts are one program,
-    which has no place for a support file beside it: a section of the program is that.
+    which has no place for a support file beside it: a section of the program is that. `lends` tells whether some names
+    of a file that another form has changed still mean in a graph of TensorFlow 1 what they did.
     """
-    return _Project(texts, reasons or {}, inside).run(left)
+    return _Project(texts, reasons or {}, inside, lends).run(left)
 
 
 def join(
@@ -105,9 +107,16 @@ def join(
     return {**support, **texts, **bridges.texts}, joined
 
 
+#: Whether names of a file mean what they did before another form changed it.
+Lends = Callable[[Path, frozenset[str]], bool]
+
+
 class _Project:
-    def __init__(self, texts: Mapping[Path, str], reasons: Mapping[Path, list[Finding]], inside: bool) -> None:
+    def __init__(
+        self, texts: Mapping[Path, str], reasons: Mapping[Path, list[Finding]], inside: bool, lends: Lends
+    ) -> None:
         self.texts = texts
+        self.lends = lends
         self.reasons = reasons
         self.inside = inside
         relevant = texts if inside else _relevant(texts)
@@ -138,12 +147,12 @@ class _Project:
                     sessions.update({path: made} if made else {})
         self.rest = self._rest(left, {*makers, *sessions})
         self._go(makers, left, graphs=False)
-        of_estimators = apart = {path for reach in self.reaches.values() for path in reach}
+        apart = {path for reach in self.reaches.values() for path in reach}
+        others: set[Path] = set()
         if left is not None:  # what another form has changed is another form's
-            of_estimators = apart | {path for start in self.texts.keys() - left for path in self.imports.reach(start)}
-        # TensorFlow 2 is off for a whole process: a file that Estimators' programs share may not turn it off.
-        of_estimators = {path for path in of_estimators if "tensorflow" in self.texts.get(path, "")}
-        self._go(sessions, left, graphs=True, apart=of_estimators)
+            others = {path for start in self.texts.keys() - left for path in self.imports.reach(start)}
+        of_estimators = {path for path in apart | others if "tensorflow" in self.texts.get(path, "")}
+        self._go(sessions, left, graphs=True, apart=of_estimators, shared=self.result.files - others, lent=others)
         self._write_rest(apart | of_estimators | self.result.files | self.result.blocked)
         return self.result
 
@@ -227,13 +236,24 @@ class _Project:
         left: Collection[Path] | None,
         graphs: bool,
         apart: Collection[Path] = (),
+        shared: Collection[Path] = (),
+        lent: Collection[Path] = (),
     ) -> None:
         """Bridges the programs that are made in some files, but those that have a file of `apart`.
 
-        `graphs`: they are made by sessions, without an Estimator.
+        `graphs`: they are made by sessions, without an Estimator. TensorFlow 2 is off for a whole process then: a file
+        that Estimators' programs use, too, may not turn it off. Those of `shared` are written by now, in names that
+        mean the same either way, and those of `lent` may give a program what it takes of them.
         """
         found = {path: self._reach(path, makers, left, graphs) for path in makers}
+        for path, reach in found.items():
+            beside = {one for one in reach if one in shared and one != path}
+            own = [one for one in reach if one not in beside and one not in lent]
+            beside |= {one for one in reach if one in lent and self._lends(one, own)}
+            found[path] = [one for one in reach if one not in beside]
         reaches = {path: reach for path, reach in found.items() if set(reach).isdisjoint(apart)}
+        for path in found.keys() - reaches.keys() if graphs else ():
+            self._tell_shared(path, makers[path][0], [one for one in found[path] if one in apart])
         self.reaches = reaches
         tried = {}
         for reach in reaches.values():
@@ -251,6 +271,35 @@ class _Project:
                 self.result.files.update(going[start])
         for group in _groups(going, changing):
             self._bridge(group, going, makers, tried, graphs)
+
+    def _lends(self, path: Path, own: Collection[Path]) -> bool:
+        """Whether a file that another form has changed gives the files of a program what it gave them."""
+        taken: set[str] = set()
+        for edge in self.imports.importers([path]):
+            if edge.importer not in own:
+                continue
+            if edge.what == "*":
+                return False
+            if edge.what:
+                taken.add(edge.what)
+                continue
+            module = [one for one in ast.walk(self.imports.trees[edge.importer]) if isinstance(one, ast.Name)]
+            uses = [one for one in module if one.id == edge.name]
+            read = [one for one in ast.walk(self.imports.trees[edge.importer]) if isinstance(one, ast.Attribute)]
+            attributes = [one.attr for one in read if isinstance(one.value, ast.Name) and one.value.id == edge.name]
+            if len(attributes) != len(uses):  # the module itself is given to something
+                return False
+            taken.update(attributes)
+        return self.lends(path, frozenset(taken))
+
+    def _tell_shared(self, start: Path, made: ast.AST, others: Sequence[Path]) -> None:
+        """Tells of a program of sessions that stays: another form has changed what it uses of a file."""
+        if start not in others:
+            message = (
+                f"this program stays as it is: it uses `{others[0]}`, which is changed for one with an Estimator: give "
+                "each a file of its own, or migrate both with --style bridge"
+            )
+            self.result.add(start, _problem(made, "TFM148", message), Severity.MANUAL)
 
     def _reach(
         self, start: Path, makers: Mapping[Path, Sequence[ast.AST]], left: Collection[Path] | None, graphs: bool

@@ -180,6 +180,18 @@ before 2.3. A program that was written for Keras 2.3 says `recurrent_activation=
 """,
     ),
     Rule(
+        "TFM148",
+        "a session that shares a file with an Estimator",
+        Severity.MANUAL,
+        """
+A program that keeps its sessions (TFM199) may share files with one that has an Estimator. Where that one is a bridge,
+the names in such a file are those of `tf.compat.v1`, which mean the same in both. Where it is native, what the session
+takes of the file must mean what it did: a function that gave tensors of an iterator and gives a dataset now is no use
+to a session. Then the session stays as it is. Give each program a file of its own, or migrate all with
+`--style bridge`.
+""",
+    ),
+    Rule(
         "TFM199",
         "a program that keeps its sessions",
         Severity.REVIEW,
@@ -189,8 +201,8 @@ understood (TFM732, TFM733, TFM760). Where it is not, the program keeps its grap
 2.21 still has: `import tensorflow as tf` becomes `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()`,
 which every file of the program says, so that code builds one default graph, as it did. Only what `tf.compat.v1` has
 not (tf.contrib, say), or has from Keras 2 (tf.layers, the cells of recurrent networks), comes from `keras_estimator.py`
-beside the program, see TFM155. Variables, checkpoints, servers and queues are those of TensorFlow 1. A program that
-shares a file with one that has an Estimator stays as it is: that file may not turn TensorFlow 2 off. Divide the file.
+beside the program, see TFM155. Variables, checkpoints, servers and queues are those of TensorFlow 1. Files that a
+program with an Estimator uses, too, do not turn TensorFlow 2 off; those of the session do that for both (TFM148).
 
 Such a program runs on TensorFlow 2.21, and is no program of TensorFlow 2: no strategy of tf.distribute, no Keras
 model, nothing eager. Operations that draw random numbers have their seeds from their place in the graph, which may

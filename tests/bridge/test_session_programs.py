@@ -155,7 +155,7 @@ def test_what_an_estimator_uses_is_its_own() -> None:
 
 
 def test_a_file_that_an_estimator_shares_does_not_turn_tensorflow_2_off() -> None:
-    """The session's program stays as it is: both run from one `data.py`."""
+    """The session's own file does, for both; `data.py` has names that mean the same with TensorFlow 2 on."""
     data = "import tensorflow as tf\n\n\ndef scaled(x):\n    return tf.log(x)\n"
     estimator = (
         "import tensorflow as tf\nfrom data import scaled\n\n\ndef model_fn(features, labels, mode):\n"
@@ -169,9 +169,31 @@ def test_a_file_that_an_estimator_shares_does_not_turn_tensorflow_2_off() -> Non
     made = bridge_project(texts)
     assert "keras_estimator.Estimator" in made.texts[Path("train.py")]
     assert "disable_v2_behavior" not in made.texts[Path("data.py")]
-    assert Path("graph.py") not in made.texts
+    graph = made.texts[Path("graph.py")]
+    assert graph.startswith("import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\nfrom data import scaled\n")
+    assert [one.code for one in made.findings[Path("graph.py")]] == ["TFM199"]
     alone = bridge_project({path: text for path, text in texts.items() if path.name != "train.py"})
     assert "disable_v2_behavior" in alone.texts[Path("graph.py")]
+
+
+@pytest.mark.parametrize(
+    ("taken", "lent", "code"),
+    [
+        ("from data import scaled", {"scaled"}, "TFM199"),
+        ("import data\nscaled = data.scaled", {"scaled"}, "TFM199"),
+        ("from data import scaled, rows", {"scaled"}, "TFM148"),
+        ("from data import *", {"scaled"}, "TFM148"),
+        ("import data\nscaled = vars(data)['scaled']", {"scaled"}, "TFM148"),
+    ],
+)
+def test_a_file_that_another_form_has_changed(taken: str, lent: set[str], code: str) -> None:
+    """It may give what means the same; else the session stays, and it is said why."""
+    new = "import tensorflow as tf\n\n\ndef scaled(x):\n    return tf.math.log(x)\n\n\ndef rows():\n    return data\n"
+    session = f"import tensorflow as tf\n{taken}\n{GRAPH}{LOOP}"
+    texts = {Path("data.py"): new, Path("graph.py"): session}
+    made = bridge_project(texts, {Path("graph.py")}, lends=lambda path, names: names <= lent)
+    assert made.texts.keys() == ({Path("graph.py")} if code == "TFM199" else set())
+    assert [one.code for one in made.findings[Path("graph.py")]] == [code]
 
 
 def test_a_file_that_loses_its_import_does_not_ask_it_to_turn_tensorflow_2_off() -> None:

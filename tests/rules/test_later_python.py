@@ -149,6 +149,12 @@ def test_blocked_programs_stay_with_all_that_they_import() -> None:
     assert (new["train.py"][0], new["reading.py"][0]) == (program, READING)
 
 
+def test_programs_beside_a_blocked_one_do_not_stay() -> None:
+    program = PROGRAM.replace("mean_squared_error(", "nosuch(tf.contrib.nosuch.x, ")
+    new = _migrated({"train.py": PROGRAM, "other.py": program, "reading.py": READING.replace("np.int", "int")})
+    assert "np.float64" in new["train.py"][0] and new["other.py"][0] == program
+
+
 def test_programs_of_tensorflow_2_too() -> None:
     text = "import numpy as np\nimport tensorflow as tf\n\nx = tf.constant(np.zeros(3, np.float))\n"
     assert _migrated({"a.py": text}) == {"a.py": (text.replace("np.float)", "float)"), ["TFM275 4"])}
