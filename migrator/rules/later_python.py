@@ -52,8 +52,9 @@ Names in a branch that only an ImportError or AttributeError leads to stay as th
         "what Python and NumPy have no more, and nothing stands for",
         Severity.REVIEW,
         """
-The program uses a name that Python 3.10 or NumPy 2 has not got, and there is no other name that means the same by
-itself. It fails there with an AttributeError or ImportError: write what the finding says.
+The program uses a name that Python 3.10, NumPy 2 or SciPy has not got any more (`scipy.misc.imread` and its kin went
+with SciPy 1.3), and there is no other name that means the same by itself. It fails there with an AttributeError or
+ImportError: write what the finding says.
 """,
     ),
 )
@@ -126,6 +127,10 @@ LATER = {
     "numpy.math": "math",
     "numpy.warnings": "warnings",
     "numpy.sys": "sys",
+    **{
+        f"scipy.misc.{name}": f"scipy.special.{name}"
+        for name in ("comb", "factorial", "factorial2", "factorialk", "logsumexp")
+    },
 }
 _EXPRESSIONS = {"numpy.NINF": "(-{numpy}.inf)", "numpy.PZERO": "0.0", "numpy.NZERO": "(-0.0)"}
 _OF_NUMPY = ("numpy.math", "numpy.warnings", "numpy.sys")
@@ -152,6 +157,17 @@ _NOTHING = {
         f"numpy.{name}": "take it from numpy_financial"
         for name in ("fv", "ipmt", "irr", "mirr", "nper", "npv", "pmt", "ppmt", "pv", "rate")
     },
+    "scipy.misc.imread": "use imageio.v3.imread",
+    "scipy.misc.imsave": "use imageio.v3.imwrite, of an array that is scaled to 0 to 255",
+    "scipy.misc.imresize": "use numpy.array(PIL.Image.fromarray(x).resize((width, height)))",
+    "scipy.misc.imrotate": "use PIL.Image.fromarray(x).rotate",
+    "scipy.misc.imshow": "use PIL.Image.fromarray(x).show",
+    "scipy.misc.toimage": "use PIL.Image.fromarray, of an array that is scaled to 0 to 255",
+    "scipy.misc.fromimage": "use numpy.array(image)",
+    "scipy.misc.bytescale": "scale the array by hand",
+    "scipy.misc.face": "use scipy.datasets.face",
+    "scipy.misc.ascent": "use scipy.datasets.ascent",
+    "scipy.misc.derivative": "use the difference quotient",
 }
 #: Arguments by their functions: what they are called now. None: the argument is given by its place.
 _ARGUMENTS: dict[str, dict[str, str | None]] = {
@@ -173,7 +189,7 @@ _HELD = (
             | {"pad", "fromstring", "asscalar", "asfarray", "in1d", "msort"}
         )
     )
-    + r")\b|from\s+(?:numpy|collections|time|inspect|fractions|base64)\s+import\b"
+    + r")\b|from\s+(?:numpy|scipy|collections|time|inspect|fractions|base64)\s+import\b|scipy\.misc\b"
     + r"|\bcollections\.[A-Z]|\b(?:getargspec|clock|fractions|newshape|normed|interpolation)\b|code?string\("
     + r"|copy\s*=\s*False|stack\(|\.sum\([^\n]*\bfor\b|json\.loads?\(.*encoding|\.(?:"
     + "|".join(_METHODS)
@@ -312,7 +328,7 @@ class _File:
         if module in _OF_NUMPY or origin == "fractions.gcd":
             self._elsewhere(reference, module)
         elif (why := _NOTHING.get(origin)) is not None:
-            self._tell(last, f"`{spelled}` is gone from NumPy 2: {why}", "TFM276")
+            self._tell(last, f"`{spelled}` is gone from {_whose(origin)}: {why}", "TFM276")
         elif (new := self._later(origin, spelled)) is not None:
             self._put(self._start(reference.nodes[0]), self._end(last), new)
             self._tell(last, f"`{spelled}` is `{new.strip('()')}` now")
@@ -349,7 +365,7 @@ class _File:
             origin = f"{node.module}.{alias.name}"
             if origin in _NOTHING or origin in _EXPRESSIONS or origin.removeprefix("numpy.") in _GONE_CALLS:
                 why = _NOTHING.get(origin, "use what it computed")
-                self._tell(node, f"`{origin}` is gone from NumPy 2: {why}", "TFM276")
+                self._tell(node, f"`{origin}` is gone from {_whose(origin)}: {why}", "TFM276")
         moved = {alias: LATER[f"{node.module}.{alias.name}"] for alias in node.names if self._moves(node, alias)}
         if not moved:
             return
@@ -473,6 +489,10 @@ class _File:
                 new = new if set(new) & set("rwax") else f"r{new}"
                 self._put(self._start(mode), self._end(mode), repr(new).replace("'", self._code(mode)[-1]))
                 self._tell(mode, "the mode `U` had no effect, and is gone")
+
+
+def _whose(origin: str) -> str:
+    return "SciPy" if origin.startswith("scipy.") else "NumPy 2"
 
 
 def _words(node: ast.AST) -> Iterator[str]:

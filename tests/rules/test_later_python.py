@@ -72,6 +72,7 @@ CHANGED = {
         "if True:\n    from collections import OrderedDict as O\n    from collections.abc import Mapping"
     ),
     "from fractions import gcd; from time import clock": "from math import gcd; from time import perf_counter as clock",
+    "from scipy.misc import logsumexp as total, comb": "from scipy.special import logsumexp as total, comb",
     "import threading\nthreading.Thread().isAlive()": "import threading\nthreading.Thread().is_alive()",
     "import xml.etree.ElementTree as ET\nfor x in ET.parse(f).getroot().getchildren(): x.getiterator('a')": (
         "import xml.etree.ElementTree as ET\nfor x in list(ET.parse(f).getroot()): x.iter('a')"
@@ -95,6 +96,9 @@ def test_spelled_anew(text: str) -> None:
         ("from numpy import asscalar", "numpy.asscalar"),
         ("np.warnings.simplefilter('ignore')", "import warnings"),
         ("np.npv(0.1, x)", "numpy_financial"),
+        ("from scipy.misc import imread", "is gone from SciPy: use imageio"),
+        ("from scipy import misc; misc.imresize(x, 2)", "PIL.Image"),
+        ("import scipy.misc; scipy.misc.toimage(x).save(f)", "scaled to 0 to 255"),
     ],
 )
 def test_what_nothing_stands_for_is_told(text: str, says: str) -> None:
