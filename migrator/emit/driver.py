@@ -16,7 +16,7 @@ from migrator.emit.mesh import MESH
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS
 from migrator.names.bare import bare
-from migrator.names.bindings import values_given
+from migrator.names.bindings import bound_in, values_given
 from migrator.program.calls import is_false, is_none, number
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
@@ -37,6 +37,7 @@ from migrator.program.training import (
     path_to,
     rebound,
 )
+from migrator.rules.arrays import is_array_input
 from migrator.rules.batches import LOSS_OF_EXAMPLES, check_batches, reads_batch, static_batches, whole_batches
 from migrator.rules.endless import never_end
 from migrator.rules.executions import STEPS_OF_EXECUTION, ends_early, know_their_sizes, trains_to_an_unknown_end
@@ -1439,6 +1440,8 @@ class _Emitter:
                 if callee is not None and self.datasets.passed(*callee, given, _MODES[use.method]):
                     raise Blocked("TFM602", given, "an input function that takes `params` is given to a function")
                 return f"{node.value}()"
+            if any(is_array_input(self.file.imports.tensorflow(made)) for made in _made_in(lent.function, node.value)):
+                return f"{node.value}()"  # the line becomes a function of that name
         if node is not None and names_in(node) & {name for name, _ in bindings(self.program.scope)}:
             shared = names_in(node) & {name for name, _ in bindings(self.program.scope)}
             if not shared <= self.file.functions.keys():
@@ -1493,6 +1496,12 @@ class _Emitter:
             filler = "" if comments else " " * _LONGEST  # what stands around it makes the line too long
             text = call(head, [above + arguments[0], *arguments[1:]], self.indent, 0, filler).rstrip()
         return cst.parse_expression(text)
+
+
+def _made_in(function: cst.FunctionDef, name: str) -> list[cst.BaseExpression]:
+    """What is called for the only value of a name of a function's own; nothing where it has others."""
+    own = [one for one in bound_in(function) if one.name == name]
+    return [one.value.func for one in own if len(own) == 1 and isinstance(one.value, cst.Call)]
 
 
 def _named(both: TrainAndEvaluate) -> str | None:

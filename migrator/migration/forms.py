@@ -71,6 +71,11 @@ def migrate_group(group: Group, request: Request) -> tuple[dict[Path, str], dict
     return found if found is not None else ({}, _told(group, native))
 
 
+def refused_group(group: Group, request: Request) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+    """What else stands in the way of programs that cannot be read, so that all of it is told at once; no texts."""
+    return {}, NativeMigration(group, request).refused()
+
+
 def _told(group: Group, findings: dict[Path, list[Finding]]) -> dict[Path, list[Finding]]:
     """The findings of a group that stays as it is, and a word for each program in which nothing stands in the way."""
     blocking = [f for found in findings.values() for f in found if f.severity is Severity.MANUAL]

@@ -35,6 +35,7 @@ from migrator.program.model_function import ModelFunction, read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.ready_scopes import check_optimizers
+from migrator.program.refusals import Refusals
 from migrator.program.region import reach
 from migrator.program.scopes import path_to
 from migrator.program.shared import runs_in_both, spelled_for_both
@@ -244,14 +245,10 @@ class NativeMigration(GroupState):
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
-            self._check_names(program)
-            self._check_towers(program)
-            read = inline_helpers(self.project, program.model)
-            self.read[program.model_fn] = read
-            function = read_model_function(self.project, file, read.node, program.model.parameters)
-            for mode in (TRAIN, EVAL):
-                # The variables of a Keras model are all of them, whenever they are asked for.
-                check_order(self.project, file, [s.node for s in function.statements if mode in s.modes])
+            function = self._read_model(program)
+            if function is None:
+                self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
+                return
             self.regularized[program.model_fn] = function.regularized
             self.updating[program.model_fn] = function.train.updates
             scope = Scope.of(self.project, file, program.model_fn)
@@ -293,6 +290,42 @@ class NativeMigration(GroupState):
         self.changes[file.path].needs |= emitted.needs
         self.changes[file.path].classes.update(emitted.classes)
         models[program.model_fn] = emitted, function.predicts_dicts
+
+    def _read_model(self, program: TrainingProgram) -> ModelFunction | None:
+        """A model_fn as plain data; None where it is refused, which is among the problems of its file."""
+        file = program.model_file
+        refusals = Refusals()
+        refusals.of(lambda: self._check_names(program), None)
+        refusals.of(lambda: self._check_towers(program), None)
+        # Where names cannot be followed, nothing is known of what is computed with them.
+        read = None if refusals else refusals.of(lambda: inline_helpers(self.project, program.model), None)
+        function = None
+        if read is not None:
+            self.read[program.model_fn] = read
+            parameters = program.model.parameters
+            function = read_model_function(self.project, file, read.node, parameters, refusals)
+        if function is not None:
+            for mode in (TRAIN, EVAL):
+                # The variables of a Keras model are all of them, whenever they are asked for.
+                nodes = [s.node for s in function.statements if mode in s.modes]
+                refusals.of(partial(check_order, self.project, file, nodes), None)
+        self._refuse(file, refusals)
+        return None if refusals else function
+
+    def refused(self) -> dict[Path, list[Finding]]:
+        """What else stands in the way of programs that were refused when they were read: nothing of them is written."""
+        for program in self.group.programs:
+            self.guarded(program.file, partial(self._check_hidden, program))
+            if not program.model.ready:
+                self.guarded(program.model_file, partial(self._survey_model, program))
+        return self._findings(refused=True)
+
+    def _survey_model(self, program: TrainingProgram) -> None:
+        """Finds what stands in the way in the lines of a model_fn, whether it can be read or not."""
+        if program.model_fn not in self.read:
+            self._read_model(program)
+            lines = other_problems(program.model_file, program.model_fn, program.model.parameters)
+            self.problems[program.model_file.path] += lines
 
     def _name_variables(
         self, program: TrainingProgram, function: ModelFunction, scope: Scope, calls: Sequence[cst.CSTNode]
@@ -636,6 +669,10 @@ class NativeMigration(GroupState):
         changes.statements.update(driver.statements)
         whole = [node for node in program.removed if isinstance(node, (cst.ClassDef, cst.FunctionDef))]
         changes.moved.update(whole)  # comments and all
+        for node, new in driver.expressions.items():
+            if node in changes.expressions and file.code(changes.expressions[node]) != file.code(new):
+                message = "a function is given several Estimators that this line would become different code for"
+                raise Blocked("TFM103", node, message)
         changes.expressions.update(driver.expressions)
         for helper in driver.helpers:
             if helper not in changes.helpers:

@@ -11,7 +11,7 @@ import libcst as cst
 
 from migrator.findings import Finding, Severity
 from migrator.migration.everything import Everything, references_to_models
-from migrator.migration.forms import migrate_group
+from migrator.migration.forms import migrate_group, refused_group
 from migrator.migration.isolation import in_parts, isolated
 from migrator.migration.reading import groups_of, read_all
 from migrator.migration.state import Request
@@ -131,7 +131,8 @@ def _migrate(
         target = with_layouts(target, layouts)
     wants_tpus = strategy in ("auto", "tpu")
     everything = Everything(project, texts, on_tpus, wants_tpus, GENERATIONS[keras])
-    programs, blocked = read_all(project, everything, places, findings)
+    read = read_all(project, everything, places, findings)
+    programs, blocked = read.programs, read.blocked
     references = references_to_models(project, everything, programs, places)
     served = [node for program in programs for _, _, node in program.servings]
     everything.serving |= {node.func for node in served if isinstance(node, cst.Call)}
@@ -143,4 +144,9 @@ def _migrate(
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)
+    for group in groups_of(project, read.refused):
+        for finding_path, found in isolated(group, partial(refused_group, group, request))[1].items():
+            if finding_path not in new_texts:
+                known = findings.setdefault(finding_path, [])
+                known += [finding for finding in found if finding not in known]
     return new_texts, findings

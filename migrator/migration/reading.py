@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -14,6 +16,7 @@ from migrator.migration.state import Group
 from migrator.program import npus
 from migrator.program.flow import InFile
 from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.refusals import Refusals
 from migrator.program.relevant import is_concerned
 from migrator.program.subclasses import estimator_subclasses
 from migrator.program.tpu_programs import on_tpu
@@ -31,14 +34,27 @@ _PART_OF_PROGRAMS = (
 )
 
 
+@dataclass(frozen=True)
+class AllPrograms:
+    """The programs that can be migrated, and those `refused`, as far as these could be read.
+
+    `blocked` are the files of those that cannot, each with the file that holds the Estimator.
+    """
+
+    programs: list[TrainingProgram]
+    refused: list[TrainingProgram]
+    blocked: dict[Path, Path]
+
+
 def read_all(
     project: Project,
     everything: Everything,
     places: Mapping[Path, list[Place]],
     findings: dict[Path, list[Finding]],
-) -> tuple[list[TrainingProgram], dict[Path, Path]]:
-    """The programs that can be read; the files of those that cannot, each with the file that holds the Estimator."""
+) -> AllPrograms:
+    """Reads the programs around all Estimators; what is refused of one is told in the findings, all of it."""
     programs: list[TrainingProgram] = []
+    refused: list[TrainingProgram] = []
     blocked: dict[Path, Path] = {}
 
     def block(file: ParsedFile, problem: Blocked, place: cst.CSTNode) -> None:
@@ -65,28 +81,37 @@ def read_all(
             for made in made_for_npus:
                 block(file, Blocked("TFM182", made, npus.MESSAGE), made)
         for place in places.get(file.path, []):
+            refusals = Refusals()
+            read: list[TrainingProgram] = []
             try:
                 if is_estimator(place.name):
                     if adapted is not None:
-                        raise InFile(adapted, "TFM182", npus.imported(adapted), npus.MESSAGE)
+                        refusals.add(InFile(adapted, "TFM182", npus.imported(adapted), npus.MESSAGE))
                     check_not_wrapped(file, place.function, place.call)
-                    read = read_programs(project, everything.mentioning, file, place, places[file.path])
+                    found = read_programs(project, everything.mentioning, file, place, places[file.path], refusals)
                     distributed = next(filter(None, map(_imported_horovod, _reach(project, [file]))), None)
-                    if distributed is not None:
-                        raise InFile(distributed[0], "TFM160", distributed[1], _OF_HOROVOD)
-                    programs += [on_tpu(one, everything.wants_tpus, everything.keras, project.files) for one in read]
+                    if distributed is not None and not any(one.code == "TFM160" for one in refusals.found):
+                        refusals.add(InFile(distributed[0], "TFM160", distributed[1], _OF_HOROVOD))
+                    for one in found:
+                        asked = partial(on_tpu, one, everything.wants_tpus, everything.keras, project.files)
+                        read.append(refusals.of(asked, one))
                 elif _is_foreign(place.name):
-                    raise Blocked(
-                        "TFM102", place.call, f"`{place.name}` is not carried over yet; TensorFlow 2.16 deleted it"
-                    )
-            except Blocked as problem:
-                block(file, problem, place.call)
+                    message = f"`{place.name}` is not carried over yet; TensorFlow 2.16 deleted it"
+                    refusals.refuse("TFM102", place.call, message)
+            except Blocked as refusal:
+                refusals.add(refusal)
             except Exception as error:
-                block(file, blocked_by(error, place.call), place.call)
+                refusals.add(blocked_by(error, place.call))
+            if refusals:
+                refused += read
+            else:
+                programs += read
+            for problem in refusals.found:
+                block(file, problem, place.call)
         for node, name, _ in estimator_subclasses(file):
             message = f"`{node.name.value}` is derived from `{name}`: the bridge keeps such a class"
             block(file, Blocked("TFM181", node.name, message), node)
-    return programs, blocked
+    return AllPrograms(programs, refused, blocked)
 
 
 def _horovod(files: Iterable[ParsedFile], findings: Mapping[Path, list[Finding]]) -> Finding | None:

@@ -18,6 +18,7 @@ from migrator.program.helpers import HelperPlan
 from migrator.program.inlining import Inlined
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.ready_scopes import Scoped
+from migrator.program.refusals import Refusals
 from migrator.program.training import TrainingProgram, path_to
 from migrator.rules import hparams
 from migrator.rules.generation import Keras
@@ -204,14 +205,19 @@ class GroupState:
 
     def guarded(self, file: ParsedFile, step: Callable[[], None]) -> None:
         """Takes a step; what stands in its way is a problem of the file."""
-        try:
-            step()
-        except InFile as problem:
-            self.problems.setdefault(problem.file.path, []).append(problem)
-            if problem.file.path not in self.group.files:
-                self.outside[problem.file.path] = problem.file
-        except Blocked as problem:
-            self.problems[file.path].append(problem)
+        refusals = Refusals()
+        refusals.of(step, None)
+        self._refuse(file, refusals)
+
+    def _refuse(self, file: ParsedFile, refusals: Refusals) -> None:
+        """Notes what stands in the way in a file, or in that which a refusal names."""
+        for problem in refusals.found:
+            if isinstance(problem, InFile):
+                self.problems.setdefault(problem.file.path, []).append(problem)
+                if problem.file.path not in self.group.files:
+                    self.outside[problem.file.path] = problem.file
+            else:
+                self.problems[file.path].append(problem)
 
     def write_for_both(self, path: Path, unit: cst.FunctionDef | cst.ClassDef) -> None:
         """Notes that code which stays TensorFlow 1 uses a function or class of a file."""

@@ -43,6 +43,7 @@ class Form(Enum):
 
 _PARTS = (Form.PART, Form.CALLED)
 _COMPREHENSIONS = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
+_SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef, *_COMPREHENSIONS)
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,52 @@ def bound_in(scope: cst.CSTNode) -> list[Binding]:
     """The bindings of the names of a module, or those of a function, lambda, class or comprehension: its own ones."""
     own = None if isinstance(scope, cst.Module) else scope
     return [binding for binding in _read(scope) if binding.scope is own and _binds(binding)]
+
+
+def owns(scope: cst.CSTNode, name: str) -> bool:
+    """Whether a function, lambda, class or comprehension has a name of its own, which hides that of the code around."""
+    return isinstance(scope, _SCOPES) and any(binding.name == name for binding in bound_in(scope))
+
+
+def hidden_in(node: cst.CSTNode, name: str) -> set[cst.CSTNode]:
+    """The functions' bodies and parameters, lambdas and comprehensions below a node in which a name is another one.
+
+    What Python evaluates outside of them is none of these: decorators, defaults, the data of a comprehension.
+    """
+    finder = _Hiding(node, name)
+    walk(node, finder)
+    return finder.found
+
+
+class _Hiding(cst.CSTVisitor):
+    def __init__(self, top: cst.CSTNode, name: str) -> None:
+        super().__init__()
+        self.top = top
+        self.name = name
+        self.found: set[cst.CSTNode] = set()
+
+    def _function(self, node: cst.FunctionDef | cst.Lambda) -> bool:
+        if node is self.top or not owns(node, self.name):
+            return True
+        self.found.add(node.body)
+        for parameter in _parameters(node.params):
+            self.found.add(parameter.name)
+            if parameter.default is not None:
+                walk(parameter.default, self)
+        return False
+
+    visit_FunctionDef = visit_Lambda = _function
+
+    def _comprehension(self, node: cst.GeneratorExp | cst.ListComp | cst.SetComp | cst.DictComp) -> bool:
+        if node is self.top or not owns(node, self.name):
+            return True
+        parts = (node.key, node.value) if isinstance(node, cst.DictComp) else (node.elt,)
+        inner = [] if node.for_in.inner_for_in is None else [node.for_in.inner_for_in]
+        self.found.update((*parts, node.for_in.target, *node.for_in.ifs, *inner))
+        walk(node.for_in.iter, self)
+        return False
+
+    visit_GeneratorExp = visit_ListComp = visit_SetComp = visit_DictComp = _comprehension
 
 
 def names_bound(nodes: Iterable[cst.CSTNode]) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from migrator.names.bindings import Binding, Form, bound_in
+from migrator.names.bindings import Binding, Form, bound_in, owns
 from migrator.names.free import free
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes
 from migrator.walking import walk
@@ -88,7 +88,7 @@ def _by_value(file: ParsedFile, scope: cst.CSTNode, name: str, bound: list[Bindi
         around = list(_around(file, mention))
         if any(isinstance(node, (cst.NameItem, cst.Del)) for node in around[:3]):
             return None
-        owner = next((node for node in around if _owns(node, name)), file.module)
+        owner = next((node for node in around if owns(node, name)), file.module)
         if owner is not scope:
             continue
         inside = around[: next((at for at, node in enumerate(around) if node is block), 0)]
@@ -101,12 +101,6 @@ def _by_value(file: ParsedFile, scope: cst.CSTNode, name: str, bound: list[Bindi
             return None
         found[life].append(mention)
     return found
-
-
-def _owns(node: cst.CSTNode, name: str) -> bool:
-    """Whether a function, lambda, class or comprehension has a name of its own."""
-    scopes = (cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
-    return isinstance(node, scopes) and any(binding.name == name for binding in bound_in(node))
 
 
 def _statement_and_block(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import libcst as cst
 
@@ -27,6 +28,7 @@ from migrator.program.loss import (
 from migrator.program.metrics import read_metrics
 from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.refusals import Refusals
 from migrator.program.summaries import summary_symbol
 from migrator.program.telling import only_tells
 from migrator.program.train_body import TrainBody
@@ -93,10 +95,14 @@ class ModelFunction:
 
 
 def read_model_function(
-    project: Project, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters
-) -> ModelFunction:
-    """Reads a model_fn. Raises Blocked for the first construct that cannot be carried over."""
-    return _Reader(project, file, node, parameters).read()
+    project: Project, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters, refusals: Refusals
+) -> ModelFunction | None:
+    """Reads a model_fn; None where something cannot be carried over, which is added to `refusals`."""
+    reader = refusals.of(lambda: _Reader(project, file, node, parameters), None)
+    if reader is None:
+        return None
+    function = refusals.of(lambda: reader.read(refusals), None)
+    return None if refusals else function
 
 
 class _Reader:
@@ -156,18 +162,23 @@ class _Reader:
             self.inlined.append(function)
         return bound
 
-    def read(self) -> ModelFunction:
-        hooks = self._hooks()
-        self._leave_out_host_calls()
+    def read(self, refusals: Refusals) -> ModelFunction | None:
+        hooks = refusals.of(self._hooks, NO_SPEC_HOOKS)
+        refusals.of(self._leave_out_host_calls, None)
+        metrics = refusals.of(lambda: read_metrics(self.read_body), None)
+        predictions, outputs = (
+            refusals.of(partial(self._piece, key, PREDICT), None) for key in ("predictions", "export_outputs")
+        )
         loss_expression = self._piece("loss", TRAIN)
         if loss_expression is None:
             raise Blocked("TFM105", self.node.name, "no EstimatorSpec of the TRAIN mode has a loss")
         train = self._train_op(loss_expression)
+        if metrics is None or refusals:
+            return None  # what stays of these would be taken for a part of the network or the loss
         if hooks.checkpoint is not None:
             scaffolds.check_saved(self.file, self.node, train.saved, hooks.checkpoint.node)
         if hooks.averages is not None and train.averages is None:
             raise Blocked("TFM413", hooks.averages.node, "moving averages that the training does not keep")
-        metrics = read_metrics(self.read_body)
         self.consumed |= metrics.statements
         summaries = self._summaries()
         self.judged = metrics.statements
@@ -186,13 +197,13 @@ class _Reader:
             metrics_title=metrics.title,
             remarks=(*metrics.remarks, *(tpu.without_host_call(node) for node in self.host_calls), *self._left_out()),
             train=train,
-            predictions=self._piece("predictions", PREDICT),
+            predictions=predictions,
             summaries=tuple(summaries),
             label_names=frozenset(),
             unclear=frozenset(self.unclear),
             hooks=hooks,
             inlined=tuple(self.inlined),
-            export_outputs=self._piece("export_outputs", PREDICT),
+            export_outputs=outputs,
             general=None,
         )
         return self._with_loss(function, loss_expression)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import libcst as cst
 
 from migrator.names.bare import bare, says
-from migrator.names.bindings import values_given
+from migrator.names.bindings import hidden_in, values_given
 from migrator.program import ready, tpu
 from migrator.program.calls import bind, is_false, is_none, is_true, string
 from migrator.program.config_reads import ConfigReads
@@ -19,6 +20,7 @@ from migrator.program.leftovers import emptied_by, leftovers
 from migrator.program.model_reference import ModelReference, find_models
 from migrator.program.order import comes_first
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.refusals import Refusals
 from migrator.program.region import reach
 from migrator.program.run_config import ReadConfig, read_run_config
 from migrator.program.scopes import (
@@ -124,7 +126,7 @@ class TrainingProgram:
     what becomes of the session's settings. `hooks` are those of all calls, each with what it is a hook of ("train",
     "test", "predict"); where some stay, the argument "callbacks" of the call is what was its `hooks`. `tpu` says which
     TPU is asked for, `model_batch` the batch size that a model_fn reads of its params, `config_reads` what the program
-    reads of its RunConfig.
+    reads of its RunConfig. `refusals` are what of it cannot be carried over natively: the rest was read without that.
     """
 
     file: ParsedFile
@@ -149,6 +151,7 @@ class TrainingProgram:
     tpu: tpu.TpuUse | None = None
     model_batch: cst.BaseExpression | None = None
     config_reads: ConfigReads = field(default_factory=ConfigReads)
+    refusals: tuple[Blocked, ...] = ()
 
     @property
     def model_file(self) -> ParsedFile:
@@ -230,21 +233,34 @@ def find_places(file: ParsedFile) -> list[Place]:
 
 
 def read_programs(
-    project: Project, mentioning: Mentioning, file: ParsedFile, place: Place, places: Sequence[Place]
+    project: Project,
+    mentioning: Mentioning,
+    file: ParsedFile,
+    place: Place,
+    places: Sequence[Place],
+    refusals: Refusals,
 ) -> list[TrainingProgram]:
     """Reads the program around an Estimator: one for each model_fn that it may have, all driven by the same lines.
 
-    Raises Blocked for the first construct that cannot be carried over.
+    What cannot be carried over is added to `refusals`, all of it, and the programs are read without it; there are none
+    where no model_fn is found. Programs may only be migrated where nothing was refused.
     """
-    return ProgramReader(project, mentioning, file, place, places).read()
+    return ProgramReader(project, mentioning, file, place, places, refusals).read()
 
 
 class ProgramReader:
     """Reads what one function (or the module) does with an Estimator, and what only served that."""
 
     def __init__(
-        self, project: Project, mentioning: Mentioning, file: ParsedFile, place: Place, places: Sequence[Place]
+        self,
+        project: Project,
+        mentioning: Mentioning,
+        file: ParsedFile,
+        place: Place,
+        places: Sequence[Place],
+        refusals: Refusals,
     ) -> None:
+        self.refusals = refusals
         self.project = project
         self.mentioning = mentioning
         self.file = file
@@ -267,20 +283,26 @@ class ProgramReader:
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
 
     def read(self) -> list[TrainingProgram]:
-        bound = bind(self.place.call, estimator_parameters(self.place), self.place.name, "TFM104")
+        refused = self.refusals
+        nothing: Arguments = {}
+        none: Sequence[ModelReference] = ()
+        bound = refused.of(self._bound, nothing)
         sizes: dict[str, cst.BaseExpression] = {}
         asked: tpu.TpuArguments | None = None
-        if self.place.name in tpu.ESTIMATORS:
-            asked = tpu.read_tpu(bound)
-            sizes = asked.batch_sizes
+        if self.place.name in tpu.ESTIMATORS and bound:
+            asked = refused.of(lambda: tpu.read_tpu(bound), None)
+            sizes = asked.batch_sizes if asked is not None else {}
             if not is_none(bound.get("use_tpu")):
                 self.dropped.append(bound["use_tpu"])
-        variable = self._assigned_name(self.place, "TFM103")
-        models = self._models(bound)
-        tpu.check_optimizers([model.file for model in models])
+        variable = self._assigned_name(self.place)
+        if variable is None:
+            self._refuse_line(self.place, "the result of this call is not simply given to a name")
+        if not bound:
+            return []
+        models = refused.of(lambda: self._models(bound), none)
+        refused.of(lambda: tpu.check_optimizers([model.file for model in models]), None)
         self.tensors = tensor_names(self.project, models)
-        model = models[0]
-        config = self.read_config(bound.get("config"), may_be_read=True)
+        config = refused.of(lambda: self.read_config(bound.get("config"), may_be_read=True), nothing)
         if asked is None or not asked.asks:
             for node in self.tpu_settings.values():
                 message = "what a RunConfig says of a TPU is left out: the program trains without one"
@@ -288,14 +310,16 @@ class ProgramReader:
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
             model_dir = config.get("model_dir")
-        self._check_start(bound.get("warm_start_from"), model_dir)
-        uses, both = self._uses(variable)
+        refused.of(lambda: self._check_start(bound.get("warm_start_from"), model_dir), None)
+        uses, both = self._uses(variable) if variable is not None else ((), None)
         self._check_asked(uses, both)
+        if not models:
+            return []
         params = bound.get("params")
         own = self.hook_makers
         kept = self.kept | self.session.kept
         gone = [*self.dropped, *(line for line, made in self.session.lines.items() if not made)]
-        use = self._tpu(asked) if asked is not None and asked.asks else None
+        use = refused.of(partial(self._tpu, asked), None) if asked is not None and asked.asks else None
         served = [leftovers(self.file, self.scope, gone, self.removed, keep=kept, own=own)]
         if use is not None:
             served.append(leftovers(self.file, self.scope, gone, self.removed, keep=kept | use.reads, own=own))
@@ -308,8 +332,8 @@ class ProgramReader:
             file=self.file,
             scope=self.scope,
             place=self.place,
-            variable=variable,
-            model=model,
+            variable=variable or "",
+            model=models[0],
             params=None if is_none(params) else params,
             model_dir=None if is_none(model_dir) else model_dir,
             config=config,
@@ -338,17 +362,23 @@ class ProgramReader:
                     "the model_fn reads `batch_size`, of which this TPUEstimator has several: "
                     "use tf.shape(features)[0], or give all modes the same"
                 )
-                raise Blocked("TFM145", self.place.call, message)
-            programs = [replace(one, model_batch=next(iter(used.values()))) for one in programs]
+                refused.refuse("TFM145", self.place.call, message)
+            else:
+                programs = [replace(one, model_batch=next(iter(used.values()))) for one in programs]
         if self.folders and program.model_dir is None:
-            raise Blocked("TFM103", self.folders[0], "the Estimator is asked for its model_dir, but was not given one")
-        if model.ready:
-            ready.check_uses(program.place.call, [use.method for use in program.all_uses])
-            ready.check_kept(self.file, self.scope, program.place.call, program.model.callee, program.calls)
+            message = "the Estimator is asked for its model_dir, but was not given one"
+            refused.refuse("TFM103", self.folders[0], message)
+        if program.model.ready:
+            refused.of(lambda: ready.check_uses(program.place.call, [use.method for use in program.all_uses]), None)
+            unkept = partial(ready.check_kept, self.file, self.scope, program.place.call, program.model.callee)
+            refused.of(lambda: unkept(program.calls), None)
         for one in programs:
             self._check_steady(one)
             self._check_surroundings(one)
-        return programs
+        return [replace(one, refusals=tuple(refused.found)) for one in programs]
+
+    def _bound(self) -> Arguments:
+        return bind(self.place.call, estimator_parameters(self.place), self.place.name, "TFM104")
 
     def _reads_size(self, program: TrainingProgram) -> bool:
         """Whether a model_fn, or a function that it reaches, may read the batch size that a TPUEstimator puts into its
@@ -393,7 +423,7 @@ class ProgramReader:
                     message = (
                         f"`{use.method}` before train_and_evaluate: the model has the checkpoint's values behind it"
                     )
-                    raise Blocked("TFM853", use.place.call, message)
+                    self.refusals.refuse("TFM853", use.place.call, message)
 
     def _models(self, bound: Arguments) -> Sequence[ModelReference]:
         if self.place.name in ready.ESTIMATORS:
@@ -426,20 +456,20 @@ class ProgramReader:
 
     def _check_steady(self, program: TrainingProgram) -> None:
         """The arguments of specs are evaluated later than they were: their names must not change in between."""
-        last = program.calls[-1]
+        last = [self.place.call, *program.calls][-1]
         read = [(call, arg.value) for call in self.made for arg in call.args if not arg.star]
         for place, value in [*read, *self.values]:
             if not _among(value, self.dropped):
                 changed = rebound(self.file, self.scope, value, place, last)
                 if changed is not None:
                     name, node = changed
-                    raise Blocked("TFM109", node, f"`{name}`, which a spec or RunConfig reads, changes before its use")
+                    message = f"`{name}`, which a spec or RunConfig reads, changes before its use"
+                    self.refusals.refuse("TFM109", node, message)
         if program.model_dir is not None:
             changed = rebound(self.file, self.scope, program.model_dir, self.place.call, last)
             if changed is not None:
-                raise Blocked(
-                    "TFM103", changed[1], f"`{changed[0]}`, which the model_dir reads, changes before its use"
-                )
+                message = f"`{changed[0]}`, which the model_dir reads, changes before its use"
+                self.refusals.refuse("TFM103", changed[1], message)
         self._check_model_reads(program, last)
 
     def _check_model_reads(self, program: TrainingProgram, last: cst.Call) -> None:
@@ -455,13 +485,14 @@ class ProgramReader:
             changed = rebound(self.file, self.scope, body, self.place.call, last)
             if changed is not None:
                 message = f"`{changed[0]}`, which the model_fn reads, changes between the Estimator and its use"
-                raise Blocked("TFM103", changed[1], message)
+                self.refusals.refuse("TFM103", changed[1], message)
 
     def _check_surroundings(self, program: TrainingProgram) -> None:
         for call in (self.place.call, *program.calls):
             for node in path_to(self.scope, call):
                 if isinstance(node, cst.With) and self.is_tensorflow(node):
-                    raise Blocked("TFM103", node, "the Estimator stands inside a `with` on a TensorFlow object")
+                    message = "the Estimator stands inside a `with` on a TensorFlow object"
+                    self.refusals.refuse("TFM103", node, message)
 
     def is_tensorflow(self, node: cst.With) -> bool:
         """Whether a `with` is on something of TensorFlow's, beside files."""
@@ -470,23 +501,23 @@ class ProgramReader:
             walk(item.item, finder)
         return any(name == "tf" or not name.startswith(("tf.gfile.", "tf.io.")) for name in finder.found)
 
-    def _assigned_name(self, place: Place, code: str) -> str:
-        """The name that a call's result is given to."""
+    def _assigned_name(self, place: Place) -> str | None:
+        """The name that a call's result is given to; None where it is not simply given to one."""
         if place.statement is not None and len(place.statement.body) == 1:
             small = place.statement.body[0]
             if isinstance(small, cst.Assign) and small.value is place.call and len(small.targets) == 1:
                 target = small.targets[0].target
                 if isinstance(target, cst.Name):
                     return target.value
-        self._check_line(place, code)
-        raise Blocked(code, place.call, "the result of this call is not simply given to a name")
+        return None
 
-    def _check_line(self, place: Place, code: str) -> None:
+    def _refuse_line(self, place: Place, message: str) -> None:
+        """Refuses what a line does with a call; where it has no line of its own, that is what is said."""
         if place.statement is None and any(
             isinstance(node, cst.SimpleStatementSuite) for node in path_to(self.scope, place.call)
         ):
             message = "this stands on the line of its `if` (or `for`, `with`, `def`): give it a line of its own"
-            raise Blocked(code, place.call, message)
+        self.refusals.refuse("TFM103", place.call, message)
 
     def read_config(self, node: cst.BaseExpression | None, may_be_read: bool = False) -> Arguments:
         """The arguments of the RunConfig that count; remarks say what is left out."""
@@ -533,7 +564,9 @@ class ProgramReader:
 
     def _hooks(self, arguments: Arguments, phase: str, scope: cst.CSTNode) -> None:
         """Reads the hooks of a call or spec; what stays of them is the argument "callbacks" afterwards."""
-        found = read_hooks(self.file, scope, arguments.pop("hooks", None), phase, self.project, self.tensors)
+        given = arguments.pop("hooks", None)
+        read = partial(read_hooks, self.file, scope, given, phase, self.project, self.tensors)
+        found = self.refusals.of(read, Hooks())
         self.hooks.append((phase, found))
         self.remarks += found.remarks
         self.dropped += found.nodes
@@ -549,7 +582,9 @@ class ProgramReader:
             if value is None:
                 continue
             if not is_none(arguments.get("steps")) or not is_none(arguments.get("max_steps")):
-                raise Blocked("TFM110", value, "StopAtStepHook beside `steps` or `max_steps`: leave one of them")
+                message = "StopAtStepHook beside `steps` or `max_steps`: leave one of them"
+                self.refusals.refuse("TFM110", value, message)
+                continue
             arguments[name] = value
             self.kept |= names_in(value)
 
@@ -562,7 +597,7 @@ class ProgramReader:
             made = [
                 p
                 for p in self.places
-                if p.name == name and p.function is self.place.function and self._gives(p, node.value)
+                if p.name == name and p.function is self.place.function and self._assigned_name(p) == node.value
             ]
             if len(made) == 1 and made[0].statement is not None:
                 references = _references(self.scope, node.value)
@@ -573,41 +608,40 @@ class ProgramReader:
                 raise Blocked(code, references[-1], f"`{node.value}` is used for more than one call")
         raise Blocked(code, node, f"this is not a `{name}` made beside the Estimator")
 
-    def _gives(self, place: Place, variable: str) -> bool:
-        try:
-            return self._assigned_name(place, "TFM103") == variable
-        except Blocked:
-            return False
-
     def _uses(self, variable: str) -> tuple[tuple[Use, ...], TrainAndEvaluate | None]:
-        finder = _MethodCalls(variable, self.place.function)
+        finder = _MethodCalls(variable, self.scope)
         walk(self.scope, finder)
         uses: list[Use] = []
         both: TrainAndEvaluate | None = None
         explained: set[cst.CSTNode] = set()
+        before = len(self.refusals.found)
         for call, receiver, method, statement in finder.found:
+            explained.add(receiver)
             if method not in _METHODS:
-                raise Blocked("TFM103", call, f"`{variable}.{method}` is not carried over yet")
+                self.refusals.refuse("TFM103", call, f"`{variable}.{method}` is not carried over yet")
+                continue
             arguments = self.arguments(call, method, variable, self.scope)
             place = Place(method, call, statement, self.place.function)
             if method == "train" and not _is_whole(place):
-                self._check_line(place, "TFM103")
-                raise Blocked(
-                    "TFM103",
-                    call,
-                    "the result of train() is used, or the line holds another statement: give it a line of its own",
+                message = (
+                    "the result of train() is used, or the line holds another statement: give it a line of its own"
                 )
-            uses.append(Use(method, place, arguments))
-            explained.add(receiver)
+                self._refuse_line(place, message)
+            if arguments is not None:
+                uses.append(Use(method, place, arguments))
+        specs = ("estimator", "train_spec", "eval_spec")
+        nothing: Arguments = {}
         for place in self.places:
             if place.name == "tf.estimator.train_and_evaluate" and place.function is self.place.function:
-                arguments = bind(place.call, ("estimator", "train_spec", "eval_spec"), place.name, "TFM103")
+                arguments = self.refusals.of(partial(bind, place.call, specs, place.name, "TFM103"), nothing)
                 given = arguments.get("estimator")
                 if isinstance(given, cst.Name) and given.value == variable:
-                    if both is not None:
-                        raise Blocked("TFM103", place.call, "train_and_evaluate is called twice for one Estimator")
                     explained.add(given)
-                    both = self.read_both(place, arguments)
+                    if both is not None:
+                        message = "train_and_evaluate is called twice for one Estimator"
+                        self.refusals.refuse("TFM103", place.call, message)
+                        continue
+                    both = self.refusals.of(partial(self.read_both, place, arguments), None)
         assert self.place.statement is not None
         asked = _Folders(variable)
         walk(self.scope, asked)
@@ -621,20 +655,27 @@ class ProgramReader:
                 if lent is not None:
                     self.lent.append(lent)
                     continue
-                raise Blocked("TFM103", name, f"`{variable}` is also used in a way that is not carried over")
+                if self._is_refused(name):
+                    continue
+                message = f"`{variable}` is also used in a way that is not carried over"
+                self.refusals.refuse("TFM103", name, message)
+        if len(self.refusals.found) > before:
+            return tuple(uses), both
         if not uses and both is None and not self.lent:
-            raise Blocked("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
+            self.refusals.refuse("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
         if self.lent and both is None and not any(use.method in _PHASES for use in uses):
             # Here is no data that tells the shapes of the features.
             message = "only other functions train, evaluate or predict with this Estimator"
-            raise Blocked("TFM103", self.place.call, message)
+            self.refusals.refuse("TFM103", self.place.call, message)
         return tuple(uses), both
 
-    def arguments(self, call: cst.Call, method: str, variable: str, scope: cst.CSTNode) -> Arguments:
-        """The arguments of a method call on the Estimator, without what is left out."""
-        arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
+    def arguments(self, call: cst.Call, method: str, variable: str, scope: cst.CSTNode) -> Arguments | None:
+        """The arguments of a method call on the Estimator, without what is left out; None where they are refused."""
+        arguments = self.refusals.of(partial(bind, call, _METHODS[method], f"Estimator.{method}", "TFM103"), None)
+        if arguments is None:
+            return None
         if method in EXPORTS:
-            self.remarks += check_export(arguments, call)
+            self.remarks += self.refusals.of(partial(check_export, arguments, call), [])
         self._hooks(arguments, _PHASES.get(method, "predict"), scope)
         for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
             if key == "checkpoint_path" and self._is_latest(arguments.get(key), variable):
@@ -643,14 +684,16 @@ class ProgramReader:
                 continue
             elif not is_none(arguments.get(key)):
                 ask = ": write True or False" if key.startswith("yield") else ""
-                raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet{ask}")
+                self.refusals.refuse(
+                    "TFM110", arguments.pop(key), f"`{key}` of `{method}` is not carried over yet{ask}"
+                )
         return arguments
 
     def _lend(self, name: cst.Name) -> Lent | None:
         """The function that a name of the Estimator is given to, where it may have the Keras model instead.
 
-        None when the name is no argument of a function of the file that takes only this Estimator, or when the
-        function does something else with it than to evaluate, or to predict and export.
+        None when the name is no argument of a function of the file that takes only Estimators of this scope, or when
+        the function does something else with it than to evaluate, or to predict and export.
         """
         finder = _CallOf(name)
         walk(self.scope, finder)
@@ -664,8 +707,7 @@ class ProgramReader:
         index = next(i for i, arg in enumerate(call.args) if arg.value is name)
         keyword = call.args[index].keyword
         parameter = keyword.value if keyword is not None else params[index]
-        mentions = [n for n in _references(self.file.module, call.func.value) if n is not function.name]
-        if parameter not in params or mentions != [call.func]:
+        if parameter not in params or not self._takes_estimators(function, params.index(parameter)):
             return None
         methods = _MethodCalls(parameter, function)
         walk(function, methods)
@@ -679,8 +721,36 @@ class ProgramReader:
         uses = []
         for inner, _, method, statement in methods.found:
             arguments = self.arguments(inner, method, parameter, function)
-            uses.append(Use(method, Place(method, inner, statement, function), arguments))
+            if arguments is not None:
+                uses.append(Use(method, Place(method, inner, statement, function), arguments))
         return Lent(call, name, function, parameter, tuple(uses))
+
+    def _takes_estimators(self, function: cst.FunctionDef, index: int) -> bool:
+        """Whether a function is only called, and always with an Estimator of this scope for the parameter of an index.
+
+        Each call has an Estimator for itself: the programs of all of them change the function's lines alike, or none.
+        """
+        parameter = function.params.params[index].name.value
+        made = [p for p in self.places if is_estimator(p.name) and p.function is self.place.function]
+        estimators = {self._assigned_name(place) for place in made}
+        for mention in _references(self.file.module, function.name.value):
+            call = self.file.parents.get(mention)
+            if mention is function.name:
+                continue
+            if not isinstance(call, cst.Call) or call.func is not mention or any(arg.star for arg in call.args):
+                return False
+            given = [a.value for a in call.args if a.keyword is not None and a.keyword.value == parameter]
+            positional = [a.value for a in call.args if a.keyword is None]
+            given += positional[index : index + 1]
+            if len(given) != 1 or not isinstance(given[0], cst.Name) or given[0].value not in estimators:
+                return False
+        return True
+
+    def _is_refused(self, name: cst.Name) -> bool:
+        """Whether a name stands on a line of something that is refused already, so that it is no problem of its own."""
+        lines = [node for node in path_to(self.scope, name) if isinstance(node, cst.SimpleStatementLine)]
+        nodes = [refusal.node for refusal in self.refusals.found]
+        return any(path_to(line, node) for line in lines for node in nodes if node is not None)
 
     def _is_latest(self, node: cst.BaseExpression | None, variable: str) -> bool:
         """Whether a checkpoint is the one that the Estimator takes anyway: the latest of its model_dir."""
@@ -695,34 +765,40 @@ class ProgramReader:
         given = bind(self.place.call, estimator_parameters(self.place), self.place.name, "TFM104").get("model_dir")
         return given is not None and self.file.code(given) == self.file.code(folder)
 
-    def read_both(self, place: Place, arguments: Arguments) -> TrainAndEvaluate:
-        """A call of train_and_evaluate with the arguments of its specs."""
+    def read_both(self, place: Place, arguments: Arguments) -> TrainAndEvaluate | None:
+        """A call of train_and_evaluate with the arguments of its specs; None where one of these is refused."""
+        refused = self.refusals
         answers = not _is_whole(place)
         if answers and not _is_first(place):
-            self._check_line(place, "TFM103")
             message = "this line does more than train_and_evaluate, or something before it: give it a line of its own"
-            raise Blocked("TFM103", place.call, message)
+            self._refuse_line(place, message)
         if "train_spec" not in arguments or "eval_spec" not in arguments:
             raise Blocked("TFM103", place.call, "train_and_evaluate is called without both specs")
-        train = self._spec(arguments["train_spec"], "tf.estimator.TrainSpec", _TRAIN_SPEC, "TFM109")
-        evaluate = self._spec(arguments["eval_spec"], "tf.estimator.EvalSpec", _EVAL_SPEC, "TFM109")
-        for spec in (train, evaluate):
-            self._hooks(spec, "train" if spec is train else "test", self.scope)
-            if not is_none(spec.get("saving_listeners")):
-                raise Blocked("TFM110", spec["saving_listeners"], "`saving_listeners` is not carried over yet")
+        given = arguments["train_spec"], arguments["eval_spec"]
+        train = refused.of(partial(self._spec, given[0], "tf.estimator.TrainSpec", _TRAIN_SPEC, "TFM109"), None)
+        evaluate = refused.of(partial(self._spec, given[1], "tf.estimator.EvalSpec", _EVAL_SPEC, "TFM109"), None)
+        for spec, phase in ((train, "train"), (evaluate, "test")):
+            if spec is not None:
+                self._hooks(spec, phase, self.scope)
+                if not is_none(spec.get("saving_listeners")):
+                    refused.refuse("TFM110", spec["saving_listeners"], "`saving_listeners` is not carried over yet")
         exporters: list[Exporter] = []
-        given = evaluate.get("exporters")
-        if given is not None and not is_none(given):
-            exporters, remarks = read_exporters(self.file, self.scope, given)
+        asked = evaluate.get("exporters") if evaluate is not None else None
+        if asked is not None and not is_none(asked):
+            none: tuple[list[Exporter], list[Blocked]] = ([], [])
+            exporters, remarks = refused.of(partial(read_exporters, self.file, self.scope, asked), none)
             self.remarks += remarks
-            self.dropped.append(given)
+            self.dropped.append(asked)
             for exporter in exporters:
                 self.kept |= names_in(exporter.name) | names_in(exporter.serving)
             if answers and exporters:
                 message = "the result of train_and_evaluate names what its exporters wrote: leave the result out"
-                raise Blocked("TFM103", place.call, message)
-        if "steps" in train:
-            raise Blocked("TFM110", train["steps"], "`num_steps` counts from the start of a training: give `max_steps`")
+                refused.refuse("TFM103", place.call, message)
+        if train is not None and "steps" in train:
+            message = "`num_steps` counts from the start of a training: give `max_steps`"
+            refused.refuse("TFM110", train["steps"], message)
+        if train is None or evaluate is None:
+            return None
         return TrainAndEvaluate(place, train, evaluate, tuple(exporters), answers)
 
 
@@ -764,14 +840,17 @@ class _Finder(cst.CSTVisitor):
 
 
 class _MethodCalls(cst.CSTVisitor):
-    """Calls `variable.method(...)` in a scope."""
+    """Calls `variable.method(...)` in a scope, but for where the name is another one."""
 
-    def __init__(self, variable: str, function: cst.FunctionDef | None) -> None:
+    def __init__(self, variable: str, scope: cst.CSTNode) -> None:
         super().__init__()
+        self.hidden = hidden_in(scope, variable)
         self.variable = variable
-        self.function = function
         self.found: list[tuple[cst.Call, cst.Name, str, cst.SimpleStatementLine | None]] = []
         self._lines: list[cst.SimpleStatementLine] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node not in self.hidden and super().on_visit(node)
 
     def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
         self._lines.append(node)
@@ -787,7 +866,9 @@ class _MethodCalls(cst.CSTVisitor):
 
 
 def _references(scope: cst.CSTNode, name: str) -> list[cst.Name]:
-    return [node for node in name_nodes(scope) if node.value == name]
+    """Where a scope mentions a name, but for functions inside in which it is another one."""
+    elsewhere = {inner for node in hidden_in(scope, name) for inner in name_nodes(node)}
+    return [node for node in name_nodes(scope) if node.value == name and node not in elsewhere]
 
 
 def _is_target(statement: cst.SimpleStatementLine, name: cst.Name) -> bool:

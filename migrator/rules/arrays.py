@@ -8,7 +8,7 @@ import libcst as cst
 
 from migrator.emit.layout import WIDTH
 from migrator.findings import Severity
-from migrator.names.bindings import read_bindings
+from migrator.names.bindings import read_bindings, values_given
 from migrator.pairing import equal_zip
 from migrator.program.calls import is_false, is_none, is_true, nodes_in
 from migrator.program.parsed import Blocked, ParsedFile, names_in
@@ -50,8 +50,9 @@ identical, and there is no finding.
         """
 `numpy_input_fn` and `pandas_input_fn` keep the arrays that they are given. The new input function reads their names
 when it is called. Where one of them has several values, and the line is `name = numpy_input_fn(...)`, a parameter with
-a default keeps the arrays of that line: `def name(arrays={"x": x}):`. What is refused is such a call elsewhere, or one
-whose other arguments change. Give the arrays of each input function names of their own.
+a default keeps the arrays of that line: `def name(arrays={"x": x}):`, and another one what else has several values,
+as in `batch_size=batch_size`. What is refused is such a call elsewhere. Give the arrays of each input function names
+of their own.
 """,
     ),
 )
@@ -93,6 +94,8 @@ def _dataset(site: Site) -> cst.BaseExpression:
     return expression(f"lambda: {text}.batch({batch})")
 
 
+#: The parameter of an input function that keeps its arrays.
+_KEPT = "arrays"
 CALLS: dict[str, CallRule] = dict.fromkeys((*_NUMPY, *_PANDAS), _dataset)
 
 
@@ -100,7 +103,8 @@ CALLS: dict[str, CallRule] = dict.fromkeys((*_NUMPY, *_PANDAS), _dataset)
 class ArrayInput:
     """A call that makes an input function of arrays; `line` where it is `name = call`, and what follows it there.
 
-    `keeps` says that names of the arrays have several values, so that the function must keep those of its line.
+    `keeps` says that names of the arrays have several values, so that the function must keep those of its line, and
+    `values` are such names among its other arguments.
     """
 
     call: cst.Call
@@ -109,6 +113,7 @@ class ArrayInput:
     airy: bool
     at_top: bool
     keeps: bool = False
+    values: tuple[str, ...] = ()
 
 
 def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], list[Blocked]]:
@@ -136,24 +141,33 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
             name
             for name in sorted(names_in(found.call))
             if len(places.get(name, ())) > 1
+            and not _is_always_the_same(file, scope, name, len(places[name]))
             and (loop or any(file.position(n) > file.position(found.call) for n in places[name]))
         ]
-        wrong = [name for name in changing if found.line is None or name in others]
-        if wrong:
-            message = f"`{wrong[0]}` has more than one value in this scope: the input function would read the last"
+        kept = names_in(cst.Tuple([cst.Element(value) for value in arrays if value is not None]))
+        if changing and (found.line is None or _KEPT in others):
+            message = f"`{changing[0]}` has more than one value in this scope: the input function would read the last"
             problems.append(Blocked("TFM613", found.call, message))
-        every.append(replace(found, keeps=bool(changing)))
+        values = tuple(name for name in changing if name in others)
+        every.append(replace(found, keeps=any(name in kept for name in changing), values=values))
     return every, problems, remarks
+
+
+def _is_always_the_same(file: ParsedFile, scope: cst.CSTNode, name: str, count: int) -> bool:
+    """Whether all values of a name are the same number or text, written out."""
+    values = values_given(scope, name)
+    written = {file.code(value) for value in values if isinstance(value, (cst.BaseNumber, cst.SimpleString))}
+    return len(values) == count and len(written) == 1 and all(file.code(value) in written for value in values)
 
 
 def as_function(found: ArrayInput, body: cst.BaseExpression, module: cst.Module, width: int = WIDTH) -> cst.FunctionDef:
     """`def name(): return dataset`, over two lines where one is too long."""
     indent = module.default_indent
-    parameters = ""
+    parameters = [f"{name}={name}" for name in found.values]
     if found.keeps and isinstance(body, cst.Call):
         slices = _innermost(body)
-        parameters = f"arrays={module.code_for_node(slices.args[0].value)}"
-        kept = slices.with_changes(args=[cst.Arg(cst.Name("arrays"))])
+        parameters.insert(0, f"{_KEPT}={module.code_for_node(slices.args[0].value)}")
+        kept = slices.with_changes(args=[cst.Arg(cst.Name(_KEPT))])
         replaced = body.deep_replace(slices, kept)
         assert isinstance(replaced, cst.Call)
         body = replaced
@@ -163,7 +177,7 @@ def as_function(found: ArrayInput, body: cst.BaseExpression, module: cst.Module,
         head = _innermost(body)
         first = module.code_for_node(head)
         lines = [f"dataset = {first}", f"return dataset{text[len(first) :]}"]
-    source = f"def {found.name}({parameters}):\n" + "".join(f"{indent}{line}\n" for line in lines)
+    source = f"def {found.name}({', '.join(parameters)}):\n" + "".join(f"{indent}{line}\n" for line in lines)
     function = cst.parse_module(source, config=module.config_for_parsing).body[0]
     assert isinstance(function, cst.FunctionDef) and isinstance(function.body, cst.IndentedBlock)
     blank = [cst.EmptyLine(indent=False)] * (2 if found.at_top else 1)

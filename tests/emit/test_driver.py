@@ -372,6 +372,21 @@ def test_an_estimator_given_to_a_function_that_predicts() -> None:
     assert "show(predictor, eval_fn, epoch)" in new
 
 
+def test_several_estimators_given_to_one_function() -> None:
+    more = "other = tf.estimator.Estimator(model_fn, params={'rate': 0.2})\nother.train(input_fn, steps=2)\n"
+    driver = f"estimator.train(input_fn, steps=3)\nshow(estimator, input_fn, 1)\n{more}show(other, input_fn, epoch=2)"
+    new = migrated(lending("model.predict(make_data)", driver))
+    assert new.count("for one in predict(model, make_data()):") == 1
+    assert "show(predictor, input_fn, 1)" in new and "show(predictor_2, input_fn, epoch=2)" in new
+
+
+def test_a_function_that_has_the_estimator_under_its_name() -> None:
+    text = program(driver="estimator.train(input_fn, steps=3)\nshow(estimator, input_fn)", spec=", predictions=logits")
+    show = "def show(estimator, data):\n    for one in estimator.predict(data):\n        print(one)\n\n\n"
+    new = migrated(text.replace("def model_fn", f"{show}def model_fn", 1))
+    assert "for one in predict(estimator, data()):" in new and "show(predictor, input_fn)" in new
+
+
 def test_an_estimator_given_to_a_function_that_evaluates() -> None:
     driver = "estimator.train(input_fn, steps=3)\nshow(epoch=1, model=estimator, make_data=input_fn)"
     new = migrated(lending("model.evaluate(make_data).items()", driver))

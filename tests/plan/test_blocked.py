@@ -165,4 +165,4 @@ def test_no_estimator_is_passed_over_in_silence(made: str, code: str) -> None:
     text = f"import tensorflow as tf\n\nestimator = {made}\n"
     new, findings = run(text)
     assert new == text
-    assert [f.code for f in findings] == [code]
+    assert code in [f.code for f in findings]

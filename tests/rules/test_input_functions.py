@@ -117,7 +117,10 @@ def test_arrays_that_change_are_kept_or_refused() -> None:
         text
     )
     text = arrays("tf.estimator.inputs.numpy_input_fn(images, labels, size, shuffle=False)", "size = size * 2\n")
-    assert manual(run(text.replace("train_fn = ", "size = 2\ntrain_fn = ", 1))[1]) == ["TFM613"]
+    text = text.replace("train_fn = ", "size = 2\ntrain_fn = ", 1)
+    assert "def train_fn(size=size):\n    return" in migrated(text) and ".batch(size)" in migrated(text)
+    same = migrated(text.replace("size = size * 2", "size = 2"))
+    assert "def train_fn():\n" in same and ".batch(size)" in same
 
 
 def test_arrays_that_got_their_last_value_before() -> None:
