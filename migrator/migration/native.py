@@ -21,7 +21,7 @@ from migrator.migration import hooks, inputs, leftovers, partitioning, ready, se
 from migrator.migration.state import GroupState
 from migrator.names.bare import bare, says
 from migrator.names.imports import dotted
-from migrator.program.calls import calls_in, functions_in, is_none
+from migrator.program.calls import calls_in, functions_in, is_false, is_none
 from migrator.program.canned import remarks_of
 from migrator.program.config_reads import written
 from migrator.program.exports import Signatures, signature_names
@@ -309,8 +309,25 @@ class NativeMigration(GroupState):
                 # The variables of a Keras model are all of them, whenever they are asked for.
                 nodes = [s.node for s in function.statements if mode in s.modes]
                 refusals.of(partial(check_order, self.project, file, nodes), None)
+            if not function.train.updates_keras:
+                refusals.of(lambda: self._check_moving_averages(program), None)
         self._refuse(file, refusals)
         return None if refusals else function
+
+    def _check_moving_averages(self, program: TrainingProgram) -> None:
+        """Refuses a batch normalization of Keras whose moving averages no step moves, as `fit` does. Raises Blocked.
+
+        Its updates are in no collection (TensorFlow 1.15.5 and 2.15.1): a train_op has to ask the model for them.
+        """
+        for node, file in reach(self.project, program.model_file, program.model_fn).items():
+            for call in calls_in(node):
+                name = file.imports.tensorflow(call.func) or ""
+                if _normalizes_batches(name) and not _is_frozen(call):
+                    message = (
+                        "no step moves the averages of this layer, and `fit` would: let the train_op run "
+                        "`model.get_updates_for(None) + model.get_updates_for(features)`"
+                    )
+                    raise InFile(file, "TFM202", call, message)
 
     def refused(self) -> dict[Path, list[Finding]]:
         """What else stands in the way of programs that were refused when they were read: nothing of them is written."""
@@ -781,6 +798,20 @@ class NativeMigration(GroupState):
                     path, (line, column) = program.file.built[done.line, done.column]
                     found.setdefault(path, []).append(replace(done, path=str(path), line=line, column=column))
         return {path: list(dict.fromkeys(lines)) for path, lines in found.items() if lines}
+
+
+def _normalizes_batches(name: str) -> bool:
+    """Whether a class of Keras is a batch normalization, or one of its ready networks that hold some."""
+    _, _, network = name.partition("tf.keras.applications.")
+    last = network.rpartition(".")[2]
+    return name == "tf.keras.layers.BatchNormalization" or (last[:1].isupper() and not last.startswith("VGG"))
+
+
+def _is_frozen(call: cst.Call) -> bool:
+    """Whether a layer is made with `trainable=False`, so that a batch normalization stays as it is."""
+    return any(
+        arg.keyword is not None and arg.keyword.value == "trainable" and is_false(arg.value) for arg in call.args
+    )
 
 
 def _is_of_program(problem: Blocked) -> bool:

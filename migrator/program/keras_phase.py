@@ -26,7 +26,10 @@ _UNTOLD = (
 )
 # Attributes of a Keras layer or model that call none.
 _HARMLESS = frozenset(
-    ("add", "summary", "trainable_variables", "trainable_weights", "variables", "weights", "name", "losses", "updates")
+    (
+        *("add", "summary", "trainable_variables", "trainable_weights", "variables", "weights", "name", "losses"),
+        *("updates", "get_updates_for", "get_losses_for"),
+    )
 )
 Part = tuple[ParsedFile, cst.CSTNode]
 

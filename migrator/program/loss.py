@@ -13,7 +13,7 @@ from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, s
 from migrator.program.carving import Carved, carve, check_pure
 from migrator.program.modes import EVAL, PREDICT, TRAIN
 from migrator.program.parsed import Blocked, names_in
-from migrator.rules.losses import DataLoss, read_cross_entropy, read_loss
+from migrator.rules.losses import DataLoss, read_cross_entropy, read_keras_loss, read_loss
 from migrator.walking import walk
 
 #: The refusals of a stock loss that the general form has an answer to.
@@ -304,6 +304,8 @@ class _Reader:
             else:
                 code = self.body.file.code
                 found = read_loss(term, self.imports, code) if isinstance(term, cst.Call) else None
+                if found is None and isinstance(term, cst.Call):
+                    found = self._of_object(term)
                 if found is None:
                     raise Blocked("TFM301", term, "this loss is not one that can be carried over yet")
                 if found.mean_of is not None:
@@ -312,6 +314,21 @@ class _Reader:
         if len(data) != 1:
             raise Blocked("TFM301", expression, f"the loss has {len(data)} data terms: one can be carried over")
         return data[0], regularized
+
+    def _of_object(self, term: cst.Call) -> DataLoss | None:
+        """`loss_fn(labels, logits)`, where `loss_fn` is a loss object of Keras that is made here, or above."""
+        made: cst.BaseExpression | None = term.func
+        given: list[Definition] = []
+        if isinstance(made, cst.Name):
+            self.body.check_clear(made, "TFM301")
+            given = [d for d in self._definitions_of(made.value) if d.index < self.index]
+            made = given[0].value if len(given) == 1 else None if given else self.body.file.constants.get(made.value)
+        if not isinstance(made, cst.Call):
+            return None
+        found = read_keras_loss(term, made, self.imports, self.body.file.code)
+        if found is not None:
+            self.consumed |= {one.index for one in given}
+        return found
 
     def _through_names(self, found: DataLoss) -> DataLoss:
         """`reduce_mean(x)` where x is a name for a cross entropy."""

@@ -17,7 +17,7 @@ from migrator.names.bindings import value_given
 from migrator.names.imports import dotted, missing_file
 from migrator.pairing import equal_zip
 from migrator.program.assignments import assignments, branches, changes_in_place, targets
-from migrator.program.calls import bind, is_false, is_none, is_true, number, string
+from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, number, string
 from migrator.program.known import made_by
 from migrator.program.model_variables import is_all_of_it, makes_variables
 from migrator.program.modes import TRAIN, ModalStatement
@@ -75,15 +75,15 @@ class Averages:
 class TrainOp:
     """What `compile` needs to know, and the statements that said it.
 
-    `optimizer` is the expression that makes the optimizer, or the name that statement `index` gives it; `made` are the
-    calls that make it. `updates` says that batch normalization updates its moving averages. `consumed` are the indices
-    of statements that only made the train_op, and `names` the names that only they gave. `harmless` are control
-    dependencies that may go. `place` is where to report an optimizer that is put together from several arguments,
-    `helper` the function of the file that makes it, where one does. `variables` are names of all trained variables,
-    which a loss may read too. `saved` are the objects of a `tf.train.Checkpoint`, each with its name there and what it
-    is ("step", "optimizer", or "" for a part of the network). `averages` are those of the weights that are kept, and
-    `averaging` the names of what keeps them. `outside` says that the optimizer is made by code around the model_fn, at
-    `place`.
+    `optimizer` is the expression that makes the optimizer, or the name that statement `index` gives it; `made` are
+    the calls that make it. `updates` says that batch normalization updates its moving averages, `updates_keras` that
+    this is of a Keras model, whose updates are in no collection. `consumed` are the indices of statements that only
+    made the train_op, and `names` the names that only they gave. `harmless` are control dependencies that may go.
+    `place` is where to report an optimizer that is put together from several arguments, `helper` the function of the
+    file that makes it, where one does. `variables` are names of all trained variables, which a loss may read too.
+    `saved` are the objects of a `tf.train.Checkpoint`, each with its name there and what it is ("step", "optimizer",
+    or "" for a part of the network). `averages` are those of the weights that are kept, and `averaging` the names of
+    what keeps them. `outside` says that the optimizer is made by code around the model_fn, at `place`.
     """
 
     optimizer: cst.BaseExpression
@@ -102,6 +102,7 @@ class TrainOp:
     averages: Averages | None = None
     averaging: frozenset[str] = frozenset()
     outside: bool = False
+    updates_keras: bool = False
 
 
 _COUNTED_APART = "`num_updates` is counted apart from the weights: give `global_step` to the optimizer"
@@ -165,6 +166,7 @@ class _Operation:
     counting: frozenset[cst.CSTNode] = frozenset()
     updates: bool = False
     averages: Averages | None = None
+    keras: bool = False  # its updates are those of a Keras model
 
 
 @dataclass(frozen=True)
@@ -266,6 +268,7 @@ class _Reader:
             harmless=frozenset(self.harmless),
             place=optimizer.place,
             outside=optimizer.kept,
+            updates_keras=value.keras,
             helper=optimizer.helper,
             variables=frozenset(n for n, v in self.names.items() if isinstance(v, _Variables) and v.all),
             saved=tuple(
@@ -715,6 +718,9 @@ class _Reader:
         known = self._value(node.value)
         if isinstance(known, _Checkpoint):
             return known.of(node.attr.value)
+        updates = self._updates_of_model(node)
+        if updates is not None:
+            return updates
         if node.attr.value == "trainable_variables" and isinstance(node.value, cst.Name):
             return _Variables(node) if is_all_of_it(self.body.file, self.body.function, node.value.value) else None
         file, function = self.body.file.home(self.body.function)
@@ -761,6 +767,9 @@ class _Reader:
             only = bool(made) and all(is_optimizer(one) for one in made)
             return _Optimizer(node, None, (), helper=helper, call=node) if only else None
         if isinstance(node.func, cst.Attribute):
+            updates = self._updates_of_model(node.func, node.args)
+            if updates is not None:
+                return updates
             subject = self._value(node.func.value)
             if isinstance(subject, _Optimizer):
                 return self._method(node, node.func.attr.value, subject)
@@ -769,6 +778,31 @@ class _Reader:
             if isinstance(subject, _Averaging) and node.func.attr.value == "apply":
                 return self._averaged(node, subject.averages)
         return None
+
+    def _updates_of_model(self, node: cst.Attribute, args: Sequence[cst.Arg] = ()) -> _Operation | None:
+        """`model.updates`, `model.get_updates_for(inputs)`: the moving averages of a Keras model that is all of the
+        network. Those that no input decides (`get_updates_for(None)`) are none of a batch normalization's.
+        """
+        if node.attr.value not in ("updates", "get_updates_for") or not isinstance(node.value, cst.Name):
+            return None
+        model = node.value.value
+        if not is_all_of_it(self.body.file, self.body.function, model):
+            return None
+        if node.attr.value == "updates":
+            return _Operation(updates=True, keras=True)
+        (inputs,) = [arg.value for arg in args] if len(args) == 1 and not args[0].star else [None]
+        if inputs is None or is_none(inputs):
+            return _Operation() if inputs is not None else None
+        calls = [
+            call
+            for statement in self.body.statements[: self.at]
+            for call in calls_in(statement.node)
+            if isinstance(call.func, cst.Name) and call.func.value == model
+        ]
+        code = self.body.file.code
+        if len(calls) != 1 or not calls[0].args or code(calls[0].args[0].value) != code(inputs):
+            return None
+        return _Operation(updates=True, keras=True)
 
     def _optimizer(self, node: cst.Call, name: str) -> _Value | None:
         if name in _SHARDED:
@@ -959,6 +993,7 @@ class _Reader:
                 found.counting | value.counting,
                 found.updates or value.updates,
                 next((one for one in averages if one.order is not Order.OPEN), averages[0] if averages else None),
+                found.keras or value.keras,
             )
         return found
 

@@ -21,8 +21,9 @@ RULES = (
         """
 One loss of labels and one output becomes a Keras loss: `tf.losses.mean_squared_error`, `absolute_difference`,
 `huber_loss`, `softmax_cross_entropy`, `sparse_softmax_cross_entropy`, `sigmoid_cross_entropy`, or `tf.reduce_mean` of a
-`tf.nn.*_cross_entropy_with_logits` or of an expression of labels and model output; plus
-`tf.losses.get_regularization_loss()`. The Keras losses agree to 2e-7 over 60 steps (measured, without weights).
+`tf.nn.*_cross_entropy_with_logits` or of an expression of labels and model output, or a loss object of Keras over
+classes (`tf.keras.losses.SparseCategoricalCrossentropy()(labels, logits)`); plus `tf.losses.get_regularization_loss()`. The
+Keras losses agree to 2e-7 over 60 steps (measured, without weights).
 
 Any other loss (several terms, several outputs of the network, features, weights, labels by key) becomes the
 `compute_loss` of a small subclass of `tf.keras.Model`, which runs the statements as they were written; the model then
@@ -149,6 +150,10 @@ _CROSS_ENTROPIES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "tf.nn.sigmoid_cross_entropy_with_logits": (("_sentinel", "labels", "logits", "name"), "BinaryCrossentropy"),
 }
+_OF_CLASSES = {
+    "SparseCategoricalCrossentropy": ("from_logits", "reduction", "name"),
+    "CategoricalCrossentropy": ("from_logits", "label_smoothing", "reduction", "name"),
+}
 _SAME_REDUCTIONS = ("SUM_BY_NONZERO_WEIGHTS", "MEAN", "SUM_OVER_BATCH_SIZE", "SUM_OVER_NONZERO_WEIGHTS")
 
 
@@ -175,6 +180,31 @@ def read_loss(call: cst.Call, imports: ImportMap, code: object) -> DataLoss | No
     if name == "tf.reduce_mean":
         return _reduce_mean(call, imports)
     return None
+
+
+def read_keras_loss(call: cst.Call, made: cst.Call, imports: ImportMap, code: object) -> DataLoss | None:
+    """Recognises a call of a loss object of Keras, which `made` made; None where the call is something else.
+
+    Only cross entropies of classes: the others compare labels `[b]` and an output `[b, 1]` as a table `[b, b]` in
+    TensorFlow 1 (measured in 1.15.5), and example by example in `compile`.
+    """
+    name = imports.tensorflow(made.func) or ""
+    keras = name.removeprefix("tf.keras.losses.")
+    if keras not in _OF_CLASSES or any(arg.star for arg in (*made.args, *call.args)):
+        return None
+    bound = bind(made, _OF_CLASSES[keras], name, "TFM301")
+    compared = bind(call, ("y_true", "y_pred", "sample_weight"), f"{name}()", "TFM301")
+    labels, prediction = compared.get("y_true"), compared.get("y_pred")
+    if labels is None or prediction is None or not is_none(compared.get("sample_weight")):
+        return None
+    reduction = bound.pop("reduction", None)
+    if reduction is not None:
+        given = string(reduction) or (imports.resolve(reduction) or "").rpartition(".")[2]
+        if given.upper() not in ("AUTO", "SUM_OVER_BATCH_SIZE"):
+            return None
+    bound.pop("name", None)
+    arguments = [f"{key}={code(value)}" for key, value in bound.items()]  # type: ignore[operator]
+    return DataLoss(labels, prediction, keras, tuple(arguments))
 
 
 def _tf_losses(call: cst.Call, name: str, imports: ImportMap, code: object) -> DataLoss:

@@ -40,12 +40,12 @@ def _noted() -> Iterator[tuple[list[TrainingProgram], list[ModelFunction]]]:
 
     def read_programs(*args: Any) -> list[TrainingProgram]:
         found = old_programs(*args)
-        programs.extend(found)
+        programs.extend(one for one in found if not one.refusals)
         return found
 
-    def read_model(*args: Any) -> ModelFunction:
+    def read_model(*args: Any) -> ModelFunction | None:
         found = old_model(*args)
-        models.append(found)
+        models.extend([] if found is None else [found])
         return found
 
     reading.read_programs, native.read_model_function = read_programs, read_model

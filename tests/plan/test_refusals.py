@@ -71,6 +71,7 @@ def test_a_refusal_is_collected_once() -> None:
     def fails() -> int:
         raise Blocked("TFM103", None, "this")
 
+    assert not refusals
     assert refusals.of(fails, 7) == 7 and refusals.of(lambda: 3, 7) == 3
     assert refusals.of(fails, 0) == 0
     refusals.refuse("TFM103", None, "that")

@@ -120,6 +120,9 @@ def test_arrays_that_change_are_kept_or_refused() -> None:
     text = text.replace("train_fn = ", "size = 2\ntrain_fn = ", 1)
     assert "def train_fn(size=size):\n    return" in migrated(text) and ".batch(size)" in migrated(text)
     same = migrated(text.replace("size = size * 2", "size = 2"))
+    call = "tf.estimator.inputs.numpy_input_fn(images, labels, shuffle=False)"
+    kept = arrays(f"keep({call})", "images = images * 2\n")
+    assert "TFM613" in manual(run(kept)[1])
     assert "def train_fn():\n" in same and ".batch(size)" in same
 
 
