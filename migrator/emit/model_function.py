@@ -152,9 +152,14 @@ def other_problems(file: ParsedFile, node: cst.FunctionDef, parameters: Paramete
         p
         for p in rewriter.problems
         if not (p.code == "TFM203" and p.message.startswith(tuple(f"`{s}" for s in _READ_ELSEWHERE)))
-        and not (p.code == "TFM202" and p.message.startswith(("`training=`", "this `tf.layers.")))
+        and not only_follows(p)
         and p.code != "TFM402"  # a rate is judged with the optimizer that it belongs to
     ]
+
+
+def only_follows(problem: Blocked) -> bool:
+    """Whether a problem is that a layer's mode is not known, as it is not where a model_fn could not be read."""
+    return problem.code == "TFM202" and problem.message.startswith(("`training=`", "this `tf.layers."))
 
 
 class _Emitter:

@@ -15,7 +15,7 @@ from migrator.emit.file import FileRewriter, finish_imports, insert_classes
 from migrator.emit.further_imports import with_imports
 from migrator.emit.layout import statements
 from migrator.emit.mesh import called, on_mesh
-from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems, ready_model
+from migrator.emit.model_function import EmittedModel, emit_model_function, only_follows, other_problems, ready_model
 from migrator.findings import Finding, Severity
 from migrator.migration import hooks, inputs, leftovers, partitioning, ready, servers, servings, workers
 from migrator.migration.state import GroupState
@@ -143,7 +143,12 @@ class NativeMigration(GroupState):
         if any(p.code in _OF_STRATEGIES for problems in self.problems.values() for p in problems):
             left += ["`tf.distribute.", "`tf.contrib.distribute."]
         for path, rewriter in self.rewriters.items():
-            self.problems[path] += [p for p in rewriter.problems if not any(name in p.message for name in left)]
+            unread = any(program.model_fn not in models for program in self.group.programs)
+            self.problems[path] += [
+                problem
+                for problem in rewriter.problems
+                if not any(name in problem.message for name in left) and not (unread and only_follows(problem))
+            ]
         refused = any(self.problems.values()) or foreign
         return ({} if refused else texts), self._findings(refused)
 

@@ -253,10 +253,11 @@ def _check_pure(node: cst.CSTNode, body: Body, seen: set[str]) -> None:
             if name.startswith(_NETWORK) and not name.startswith(_OF_MODEL):
                 raise Blocked("TFM311", call, f"the loss calls `{name}`, which belongs to the network")
             continue
-        if isinstance(call.func, cst.Name) and call.func.value in body.file.functions:
-            function = call.func.value
-            if function not in seen:
-                _check_pure(body.file.functions[function].body, body, seen | {function})
+        written, _ = body.file.home(call)  # another file, where its helper was read through
+        function = written.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
+        if function is not None:
+            if function.name.value not in seen:
+                _check_pure(function.body, body, seen | {function.name.value})
             continue
         origin = (imports.resolve(call.func) or dotted(call.func) or "") + "."
         if origin.startswith(_LIBRARIES) or (isinstance(call.func, cst.Name) and call.func.value in _PLAIN):

@@ -14,7 +14,7 @@ from typing import Union
 import libcst as cst
 
 from migrator.names.bindings import value_given
-from migrator.names.imports import dotted, missing_file
+from migrator.names.imports import ImportMap, dotted, missing_file
 from migrator.pairing import equal_zip
 from migrator.program.assignments import assignments, branches, changes_in_place, targets
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, number, string
@@ -25,7 +25,7 @@ from migrator.program.parsed import Blocked, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
 from migrator.program.scopes import bindings, path_to
 from migrator.program.train_body import TrainBody
-from migrator.program.update_ops import added_later
+from migrator.program.update_ops import added_later, only_under
 from migrator.rules.optimizers import is_optimizer
 from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.walking import walk
@@ -429,7 +429,7 @@ class _Reader:
         if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1:
             self._small(node.body[0], statement)
             return
-        if isinstance(node, cst.If) and self._choice(node):
+        if isinstance(node, cst.If) and (self._choice(node) or self._updates_by_condition(node)):
             return
         if isinstance(node, cst.For) and self._loop(node):
             return
@@ -615,6 +615,32 @@ class _Reader:
             self._forget(other)
         made = tuple(call for value in wraps for call in value.made)
         self.names[name] = _Optimizer(cst.Name(name), self.at, made)
+        return True
+
+    def _updates_by_condition(self, node: cst.If) -> bool:
+        """`if params.use_batch_norm:` a step that waits for updates, `else:` the same step without any, where that
+        condition is what makes the layers which have updates."""
+        if not isinstance(node.orelse, cst.Else):
+            return False
+        waiting, plain = _one_step(self.body.imports, node.body), _one_step(self.body.imports, node.orelse.body)
+        if waiting is None or plain is None or plain[2] is not None:
+            return False
+        name, value, first = waiting
+        if first is None:
+            return False
+        if name != plain[0] or self.body.file.code(value) != self.body.file.code(plain[1]):
+            return False
+        updates, step = self._awaited_by(first), self._value(value)
+        if updates is None or not updates.updates or not self._only_updates(first):
+            return False
+        if not isinstance(step, _Operation) or not step.applied:
+            return False
+        file, function = self.body.file.home(self.body.function)
+        if not isinstance(function, cst.FunctionDef) or not only_under(self.body.project, file, function, node.test):
+            return False
+        self._forget(name)
+        self.names[name] = replace(step, updates=True)
+        self.consumed.setdefault(self.at, set()).add(name)
         return True
 
     def _loop(self, node: cst.For) -> bool:
@@ -1450,6 +1476,26 @@ def _read_loop(node: cst.For) -> _Loop | None:
         if isinstance(func, cst.Attribute) and func.attr.value == "append" and isinstance(func.value, cst.Name):
             return _Loop(target, over, args[0].value, func.value.value, None) if len(args) == 1 else None
     return None
+
+
+def _one_step(
+    imports: ImportMap, block: cst.BaseSuite
+) -> tuple[str, cst.BaseExpression, cst.BaseExpression | None] | None:
+    """The name and value of the one assignment that a block consists of, and what control dependencies around it name
+    (None: there are none)."""
+    after: cst.BaseExpression | None = None
+    while True:
+        line = block.body[0] if isinstance(block, cst.IndentedBlock) and len(block.body) == 1 else None
+        if not isinstance(line, cst.With) or after is not None or len(line.items) != 1:
+            break
+        item = line.items[0].item
+        if not isinstance(item, cst.Call) or imports.resolve(item.func) != "tf.control_dependencies":
+            return None
+        if len(item.args) != 1 or line.items[0].asname is not None:
+            return None
+        after, block = item.args[0].value, line.body
+    given = assignments(line) if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else []
+    return (*given[0], after) if len(given) == 1 else None
 
 
 def _makes_nothing(node: cst.BaseExpression) -> bool:

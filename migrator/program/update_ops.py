@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from migrator.names.bindings import names_changed
+from migrator.names.imports import dotted
 from migrator.program.assignments import assignments
-from migrator.program.calls import calls_in, is_none
+from migrator.program.calls import calls_in, is_none, parameters_of
 from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.region import reach
@@ -33,6 +35,66 @@ def added_later(
         if adds and index > at and later is None:
             later = statement.node
     return before, later
+
+
+def only_under(project: Project | None, file: ParsedFile, function: cst.FunctionDef, test: cst.BaseExpression) -> bool:
+    """Whether all updates of a model_fn come from layers under `if test:`, a test of one of its parameters that is the
+    same wherever it stands: functions get that parameter under its name.
+    """
+    root = test
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    if not isinstance(root, cst.Name):
+        return False
+    name, text = root.value, file.code(test)
+    region = {function: file, **(reach(project, file, function) if project is not None else {})}
+    for node, where in region.items():
+        found = [call for call in calls_in(node) if _normalizes(where, call)]
+        if found and not all(_is_under(where, node, call, text) for call in found):
+            return False
+        if not found:
+            continue
+        if not isinstance(node, cst.FunctionDef) or not _keeps(node, name):
+            return False
+        if node is not function and not all(_hands_on(caller, node, name) for caller in region):
+            return False
+    return True
+
+
+def _is_under(file: ParsedFile, function: cst.CSTNode, call: cst.Call, text: str) -> bool:
+    """Whether a call stands in the body of an `if` of a test, in the function itself."""
+    inner: cst.CSTNode = call
+    above = file.parents.get(inner)
+    while above is not None and inner is not function:
+        if isinstance(above, cst.If) and inner is above.body and file.code(above.test) == text:
+            return True
+        if isinstance(above, (cst.FunctionDef, cst.Lambda)) and above is not function:
+            return False
+        inner, above = above, file.parents.get(above)
+    return False
+
+
+def _keeps(function: cst.FunctionDef, name: str) -> bool:
+    """Whether a name is a parameter of a function, which changes neither it nor a part of it."""
+    return name in {one.name.value for one in parameters_of(function)} and name not in names_changed([function.body])
+
+
+def _hands_on(caller: cst.CSTNode, function: cst.FunctionDef, name: str) -> bool:
+    """Whether every call of a function gives it a name of the caller's under that name."""
+    names = [one.name.value for one in parameters_of(function)]
+    for call in calls_in(caller):
+        last = (dotted(call.func) or "").rpartition(".")[2]
+        if last != function.name.value:
+            continue
+        given = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == name]
+        positional = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+        if not given and names.index(name) < len(positional):
+            given = [positional[names.index(name)]]
+        if len(given) != 1 or not isinstance(given[0], cst.Name) or given[0].value != name:
+            return False
+        if not isinstance(caller, cst.FunctionDef) or not _keeps(caller, name):
+            return False
+    return True
 
 
 def _adds(project: Project | None, file: ParsedFile, node: cst.CSTNode, objects: set[str]) -> bool:

@@ -20,10 +20,10 @@ RULES = (
         Severity.MANUAL,
         """
 One loss of labels and one output becomes a Keras loss: `tf.losses.mean_squared_error`, `absolute_difference`,
-`huber_loss`, `softmax_cross_entropy`, `sparse_softmax_cross_entropy`, `sigmoid_cross_entropy`, or `tf.reduce_mean` of a
-`tf.nn.*_cross_entropy_with_logits` or of an expression of labels and model output, or a loss object of Keras over
-classes (`tf.keras.losses.SparseCategoricalCrossentropy()(labels, logits)`); plus `tf.losses.get_regularization_loss()`. The
-Keras losses agree to 2e-7 over 60 steps (measured, without weights).
+`huber_loss`, `softmax_cross_entropy`, `sparse_softmax_cross_entropy`, `sigmoid_cross_entropy`, or `tf.reduce_mean` of
+a `tf.nn.*_cross_entropy_with_logits` or of an expression of labels and model output, or a loss object of Keras over
+classes (`tf.keras.losses.SparseCategoricalCrossentropy()(labels, logits)`); plus
+`tf.losses.get_regularization_loss()`. The Keras losses agree to 2e-7 over 60 steps (measured, without weights).
 
 Any other loss (several terms, several outputs of the network, features, weights, labels by key) becomes the
 `compute_loss` of a small subclass of `tf.keras.Model`, which runs the statements as they were written; the model then

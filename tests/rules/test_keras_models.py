@@ -66,7 +66,7 @@ def test_updates_of_a_keras_model(name: str) -> None:
 
 @pytest.mark.parametrize("name", STILL)
 def test_averages_of_a_keras_model_that_no_step_moves(name: str) -> None:
-    """`verify`: with the collection the moving mean of TensorFlow 2.15.1 is 0 after a step, and that of `fit` is not."""
+    """`verify`: with the collection the moving mean of 2.15.1 is 0 after a step, and that of `fit` is not."""
     new, findings = run(GUIDE.replace("UPDATED", STILL[name]))
     assert {"TFM202", "TFM403"} & {f.code for f in findings if f.severity is Severity.MANUAL}
     assert new == GUIDE.replace("UPDATED", STILL[name])

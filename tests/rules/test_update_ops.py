@@ -109,3 +109,71 @@ def test_layers_that_update_at_once_may_come_later() -> None:
     at_once = "net = tf.contrib.layers.batch_norm(net, updates_collections=None)"
     _, refused = migrated(AFTER, between=f"ups = {UPDATES}\n{at_once}")
     assert not any("layers below this line" in one for one in refused)
+
+
+CONDITION = """\
+if FLAG:
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = opt.minimize(loss, global_step=tf.train.get_global_step())
+else:
+    train_op = opt.minimize(loss, global_step=tf.train.get_global_step())
+"""
+NORMALIZED = "tf.layers.batch_normalization(net, training=training)"
+NETWORK = f"""\
+def network(features, training, params):
+    net = tf.layers.dense(features, 2)
+    if params.use_batch_norm:
+        net = {NORMALIZED}
+    return net
+
+
+def model_fn"""
+
+
+def by_condition(flag: str = "params.use_batch_norm", network: str = NETWORK, given: str = "params") -> str:
+    text = PROGRAM.replace("def model_fn", network).replace("labels, mode)", "labels, mode, params)")
+    made = f"net = network(features, mode == tf.estimator.ModeKeys.TRAIN, {given})"
+    text = text.replace(
+        "net = tf.layers.batch_normalization(features, training=mode == tf.estimator.ModeKeys.TRAIN)", made
+    )
+    text = (
+        text.replace("    FIRST\n", "")
+        .replace("    BETWEEN\n", "")
+        .replace("Estimator(model_fn)", "Estimator(model_fn, params=p)")
+    )
+    return text.replace("TRAINING", CONDITION.replace("FLAG", flag).replace("\n", "\n    "))
+
+
+def test_updates_by_the_condition_that_makes_the_layers() -> None:
+    """`verify`: equivalent with the flag set, 4 steps and the evaluation (2.15.1 and 2.21)."""
+    new = run(by_condition())[0]
+    assert "if params.use_batch_norm:\n        net = tf.keras.layers.BatchNormalization()(net)" in new
+    assert "UPDATE_OPS" not in new and new.count("optimizer=opt") == 1
+
+
+OTHERWISE = {
+    "by another flag": by_condition(flag="params.other"),
+    "a layer without the flag": by_condition(
+        network=NETWORK.replace(
+            "    return net", "    net = tf.layers.batch_normalization(net, training=training)\n    return net"
+        )
+    ),
+    "under else": by_condition(
+        network=NETWORK.replace(
+            "    if params.use_batch_norm:", "    if params.use_batch_norm:\n        pass\n    else:"
+        )
+    ),
+    "other params": by_condition(given="changed(params)"),
+    "params that change": by_condition(
+        network=NETWORK.replace(
+            "    net = tf.layers.dense", "    params.use_batch_norm = True\n    net = tf.layers.dense"
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_updates_by_a_condition_that_is_not_that_of_the_layers(name: str) -> None:
+    new, findings = run(OTHERWISE[name])
+    assert new == OTHERWISE[name]
+    assert {"TFM403"} & {f.code for f in findings if f.severity is Severity.MANUAL}
