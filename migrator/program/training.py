@@ -10,9 +10,9 @@ from functools import partial
 import libcst as cst
 
 from migrator.names.bare import bare, says
-from migrator.names.bindings import hidden_in, values_given
+from migrator.names.bindings import Form, bound_in, hidden_in, values_given
 from migrator.program import ready, tpu
-from migrator.program.calls import bind, is_false, is_none, is_true, string
+from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
 from migrator.program.config_reads import ConfigReads
 from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
 from migrator.program.flow import Mentioning
@@ -280,6 +280,7 @@ class ProgramReader:
         self.tensors: Tensors = lambda name: None
         self.tpu_settings: Arguments = {}
         self.config_reads = ConfigReads()
+        self.model_dir: cst.BaseExpression | None = None
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
 
     def read(self) -> list[TrainingProgram]:
@@ -310,6 +311,7 @@ class ProgramReader:
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
             model_dir = config.get("model_dir")
+        self.model_dir = model_dir
         refused.of(lambda: self._check_start(bound.get("warm_start_from"), model_dir), None)
         uses, both = self._uses(variable) if variable is not None else ((), None)
         self._check_asked(uses, both)
@@ -615,10 +617,11 @@ class ProgramReader:
         both: TrainAndEvaluate | None = None
         explained: set[cst.CSTNode] = set()
         before = len(self.refusals.found)
+        unknown: list[cst.Call] = []
         for call, receiver, method, statement in finder.found:
             explained.add(receiver)
             if method not in _METHODS:
-                self.refusals.refuse("TFM103", call, f"`{variable}.{method}` is not carried over yet")
+                unknown.append(call)
                 continue
             arguments = self.arguments(call, method, variable, self.scope)
             place = Place(method, call, statement, self.place.function)
@@ -629,6 +632,11 @@ class ProgramReader:
                 self._refuse_line(place, message)
             if arguments is not None:
                 uses.append(Use(method, place, arguments))
+        for call in unknown:
+            if not any(path_to(node, call) for node in self.dropped):  # of the latest checkpoint, which is taken anyway
+                assert isinstance(call.func, cst.Attribute)
+                method = call.func.attr.value
+                self.refusals.refuse("TFM103", call, f"`{variable}.{method}` is not carried over yet")
         specs = ("estimator", "train_spec", "eval_spec")
         nothing: Arguments = {}
         for place in self.places:
@@ -754,16 +762,40 @@ class ProgramReader:
 
     def _is_latest(self, node: cst.BaseExpression | None, variable: str) -> bool:
         """Whether a checkpoint is the one that the Estimator takes anyway: the latest of its model_dir."""
-        if not isinstance(node, cst.Call) or len(node.args) != 1:
+        if isinstance(node, cst.Name):
+            return self._names_latest(node, variable)
+        if not isinstance(node, cst.Call):
             return False
-        if self.file.imports.resolve(node.func) != "tf.train.latest_checkpoint":
+        if _is_method(node, variable, "latest_checkpoint"):
+            return not node.args
+        if len(node.args) != 1 or self.file.imports.resolve(node.func) != "tf.train.latest_checkpoint":
             return False
         folder = node.args[0].value
         if isinstance(folder, cst.Attribute) and isinstance(folder.value, cst.Name):
             if folder.value.value == variable and folder.attr.value == "model_dir":
                 return True
-        given = bind(self.place.call, estimator_parameters(self.place), self.place.name, "TFM104").get("model_dir")
-        return given is not None and self.file.code(given) == self.file.code(folder)
+        return self.model_dir is not None and self.file.code(self.model_dir) == self.file.code(folder)
+
+    def _names_latest(self, name: cst.Name, variable: str) -> bool:
+        """Whether a name stands for the latest checkpoint, and for nothing else: no training comes behind its line."""
+        bound = [one for one in bound_in(self.scope) if one.name == name.value]
+        if len(bound) != 1 or not isinstance(bound[0].value, cst.Call) or bound[0].form is not Form.ASSIGNED:
+            return False
+        at = self.file.position
+        trains = [call for call in calls_in(self.scope) if _is_method(call, variable, "train")]
+        trains += [p.call for p in self.places if p.name == "tf.estimator.train_and_evaluate"]
+        if any(at(call) > at(bound[0].node) for call in trains) or not self._is_latest(bound[0].value, variable):
+            return False
+        mentions = [one for one in _references(self.scope, name.value) if one is not bound[0].place]
+        calls = [self.file.parents.get(one) for one in mentions]
+        keywords = [call.keyword.value if isinstance(call, cst.Arg) and call.keyword else "" for call in calls]
+        line = self.file.parents.get(bound[0].node)
+        if set(keywords) != {"checkpoint_path"} or not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
+            return False
+        self.dropped.append(bound[0].value)
+        if line not in self.removed:
+            self.removed.append(line)
+        return True
 
     def read_both(self, place: Place, arguments: Arguments) -> TrainAndEvaluate | None:
         """A call of train_and_evaluate with the arguments of its specs; None where one of these is refused."""
@@ -863,6 +895,16 @@ class _MethodCalls(cst.CSTVisitor):
             if node.func.value.value == self.variable:
                 line = self._lines[-1] if self._lines else None
                 self.found.append((node, node.func.value, node.func.attr.value, line))
+
+
+def _is_method(call: cst.Call, variable: str, method: str) -> bool:
+    """Whether a call is `variable.method(...)`."""
+    func = call.func
+    return (
+        isinstance(func, cst.Attribute)
+        and isinstance(func.value, cst.Name)
+        and (func.value.value, func.attr.value) == (variable, method)
+    )
 
 
 def _references(scope: cst.CSTNode, name: str) -> list[cst.Name]:

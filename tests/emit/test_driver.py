@@ -528,3 +528,55 @@ def test_result_of_train_and_evaluate_that_stays(driver: str) -> None:
     text = program(driver=driver)
     new, findings = run(text)
     assert new == text and "TFM103" in manual(findings)
+
+
+FOLDER = "estimator = tf.estimator.Estimator(model_fn, params={'rate': 0.1}, model_dir='logs')\n"
+CONFIGURED = FOLDER.replace("model_dir='logs'", "config=tf.estimator.RunConfig(model_dir='logs')")
+LATEST = {
+    "asked": (
+        f"{FOLDER}estimator.train(input_fn, steps=3)\n"
+        "estimator.evaluate(input_fn, checkpoint_path=estimator.latest_checkpoint())"
+    ),
+    "of the folder": (
+        f"{CONFIGURED}estimator.train(input_fn, steps=3)\n"
+        "estimator.evaluate(input_fn, checkpoint_path=tf.train.latest_checkpoint('logs'))"
+    ),
+    "by a name": (
+        f"{FOLDER}estimator.train(input_fn, steps=3)\nnewest = estimator.latest_checkpoint()\n"
+        "estimator.evaluate(input_fn, checkpoint_path=newest)"
+    ),
+}
+NOT_LATEST = {
+    "named before a training": (
+        f"{FOLDER}newest = estimator.latest_checkpoint()\nestimator.train(input_fn, steps=3)\n"
+        "estimator.evaluate(input_fn, checkpoint_path=newest)"
+    ),
+    "told": f"{FOLDER}estimator.train(input_fn, steps=3)\nprint(estimator.latest_checkpoint())",
+    "of another folder": (
+        f"{CONFIGURED}estimator.train(input_fn, steps=3)\n"
+        "estimator.evaluate(input_fn, checkpoint_path=tf.train.latest_checkpoint('best'))"
+    ),
+    "told by a name": (
+        f"{FOLDER}estimator.train(input_fn, steps=3)\nnewest = estimator.latest_checkpoint()\n"
+        "estimator.evaluate(input_fn, checkpoint_path=newest)\nprint(newest)"
+    ),
+}
+
+
+def _driven(driver: str) -> str:
+    text = program(driver=driver)
+    return text.replace('estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n', "")
+
+
+@pytest.mark.parametrize("name", LATEST)
+def test_the_latest_checkpoint_is_the_model_itself(name: str) -> None:
+    new, findings = run(_driven(LATEST[name]))
+    assert "model.evaluate(input_fn(), return_dict=True)" in new, findings
+    assert "latest_checkpoint()" not in new and "newest" not in new and "'best'" not in new
+
+
+@pytest.mark.parametrize("name", NOT_LATEST)
+def test_another_checkpoint_is_not(name: str) -> None:
+    text = _driven(NOT_LATEST[name])
+    new, findings = run(text)
+    assert new == text and {"TFM103", "TFM110"} & {f.code for f in findings}
