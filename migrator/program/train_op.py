@@ -620,7 +620,7 @@ class _Reader:
     def _updates_by_condition(self, node: cst.If) -> bool:
         """`if params.use_batch_norm:` a step that waits for updates, `else:` the same step without any, where that
         condition is what makes the layers which have updates."""
-        if not isinstance(node.orelse, cst.Else):
+        if not isinstance(node.orelse, cst.Else) or self.after:
             return False
         waiting, plain = _one_step(self.body.imports, node.body), _one_step(self.body.imports, node.orelse.body)
         if waiting is None or plain is None or plain[2] is not None:

@@ -752,6 +752,8 @@ class ProgramReader:
             given += positional[index : index + 1]
             if len(given) != 1 or not isinstance(given[0], cst.Name) or given[0].value not in estimators:
                 return False
+            if given[0] not in _references(self.scope, given[0].value):
+                return False
         return True
 
     def _is_refused(self, name: cst.Name) -> bool:

@@ -380,6 +380,15 @@ def test_several_estimators_given_to_one_function() -> None:
     assert "show(predictor, input_fn, 1)" in new and "show(predictor_2, input_fn, epoch=2)" in new
 
 
+def test_a_name_of_an_estimator_that_means_something_else() -> None:
+    """`estimator` of `more` is whatever that is called with."""
+    more = "def more(estimator):\n    show(estimator, input_fn, 2)\n\n\n"
+    text = lending("model.predict(make_data)", "estimator.train(input_fn, steps=3)\nshow(estimator, input_fn, 1)")
+    text = text.replace("def model_fn", f"{more}def model_fn", 1)
+    new, findings = run(text)
+    assert new == text and manual(findings) == ["TFM103"]
+
+
 def test_a_function_that_has_the_estimator_under_its_name() -> None:
     text = program(driver="estimator.train(input_fn, steps=3)\nshow(estimator, input_fn)", spec=", predictions=logits")
     show = "def show(estimator, data):\n    for one in estimator.predict(data):\n        print(one)\n\n\n"
