@@ -292,7 +292,7 @@ class _Emitter:
                 )
                 self._helper(wanted, make)
         if program.servings:
-            self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
+            self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent, ready))
         trains = program.train_and_evaluate is not None or uses_of(program, "train") or uses_of(program, "evaluate")
         self.loop = loop if trains else LOOPS["fit"]
         make_loop = self.loop.make
@@ -1396,7 +1396,7 @@ class _Emitter:
     def _export(self, use: Use, lent: Lent | None = None) -> cst.BaseExpression:
         folder = self._text(use.arguments["export_dir_base"])
         serving = self._text(use.arguments["serving_input_receiver_fn"])
-        predictor = self.names["predictor"] if lent is None else lent.parameter
+        predictor = self.names.get("predictor", self.model) if lent is None else lent.parameter
         text = f"{self.names['export_model']}({predictor}, {serving}, {folder})"
         statement = use.place.statement
         small = statement.body[0] if statement is not None else None
@@ -1416,12 +1416,7 @@ class _Emitter:
                 message = f"the {exporter.kind}Exporter writes once, when the training is over"
                 self.remarks.append(Blocked("TFM143", exporter.call, message))
             folder = f'os.path.join({plan.model_dir}, "export", {self._text(exporter.name)})'
-            if "predictor" not in self.names:
-                message = (
-                    "exporters of a model that has no outputs by name, as a ready Keras model, are not carried over"
-                )
-                raise Blocked("TFM142", exporter.call, message)
-            arguments = [self.names["predictor"], self._text(exporter.serving), folder]
+            arguments = [self.names.get("predictor", self.model), self._text(exporter.serving), folder]
             depth = 1 if self.target.reads_cluster else 0
             lines.append(self.indent * depth + call(self.names["export_model"], arguments, self.indent, depth))
         if self.target.reads_cluster:

@@ -27,7 +27,7 @@ def write_servings(
             where,
             scope,
             node,
-            not models[program.model_fn][1],
+            not models[program.model_fn][1] and not program.model.ready,  # which answers by the names of its outputs
             lambda file: (state.rewriters[file.path], state.changes[file.path].expressions),
             signatures,
         )

@@ -14,6 +14,7 @@ import libcst as cst
 
 from migrator.names.bindings import Form, bound_in, names_read, read_bindings
 from migrator.names.free import free
+from migrator.pairing import equal_zip
 from migrator.program.calls import calls_in, is_docstring
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.scopes import always_returns, returns_in
@@ -157,8 +158,8 @@ class _Call:
         """The lines of the function in the place of the call; None where they would do something else there."""
         if self.given is None or self.line is None or len(self.line.body) != 1 or self.scope is self.function:
             return None
-        target = self._target(self.line.body[0])
-        if target is None or not (self._makes_estimator() or self._is_given_estimator()):
+        targets = self._targets(self.line.body[0])
+        if targets is None or not (self._makes_estimator() or self._is_given_estimator()):
             return None
         if "#" in self.file.code(self.call) or self.line.trailing_whitespace.comment or not self._means_the_same():
             return None
@@ -166,11 +167,11 @@ class _Call:
         if len(body) > 1 and is_docstring(body[0]):
             del body[0]
         values = [one.value for one in returns_in(self.function.body)]
-        names_returned = {one.value if isinstance(one, cst.Name) else "" for one in values}
-        only = names_returned.pop() if len(names_returned) == 1 else ""
-        result = only if only in self.own - set(self.given) else None
-        called = self._called(target, result)
-        if called is None or (target and (not values or None in values)):
+        if targets and (not values or None in values):
+            return None
+        results = self._results(targets, [value for value in values if value is not None])
+        called = self._called(results) if results is not None else None
+        if called is None or not self._in_turn(targets, values, called):
             return None
         literals = {name: given for name, given in self.given.items() if self._is_always(name, given)}
         before = [
@@ -180,9 +181,17 @@ class _Call:
         ]
 
         def answer(line: cst.SimpleStatementLine, value: cst.BaseExpression | None) -> Sequence[cst.BaseStatement]:
-            if value is not None and target and (result is None or called.get(result, result) != target):
-                return [_assigned(target, value).with_changes(leading_lines=line.leading_lines)]
-            if value is not None and not target and not isinstance(value, cst.Name):
+            if value is not None and targets:
+                given = [
+                    _assigned(target, part)
+                    for target, part in equal_zip(targets, _parts(value, len(targets)))
+                    if not (isinstance(part, cst.Name) and called.get(part.value, part.value) == target)
+                    or (part.value not in self.own)
+                ]
+                return [
+                    one.with_changes(leading_lines=() if at else line.leading_lines) for at, one in enumerate(given)
+                ]
+            if value is not None and not isinstance(value, cst.Name):
                 return [cst.SimpleStatementLine([cst.Expr(value)], leading_lines=line.leading_lines)]
             return []
 
@@ -199,18 +208,53 @@ class _Call:
         made = frozenset(called.values()) | self.own
         return Unfolded(self.function, self.line, tuple(lines), names, made)
 
-    def _target(self, small: cst.BaseSmallStatement) -> str | None:
-        """The name that gets the result ("": none does); None where the line does something else."""
+    def _targets(self, small: cst.BaseSmallStatement) -> tuple[str, ...] | None:
+        """The names that get the result, or its parts, if any do; None where the line does something else."""
         if isinstance(small, cst.Expr) and small.value is self.call:
-            return ""
+            return ()
         if isinstance(small, cst.Assign) and small.value is self.call and len(small.targets) == 1:
             target = small.targets[0].target
-            return target.value if isinstance(target, cst.Name) else None
+            parts: Sequence[cst.CSTNode] = [target]
+            if isinstance(target, (cst.Tuple, cst.List)):
+                parts = [e.value if isinstance(e, cst.Element) else e for e in target.elements]
+            names = [part.value for part in parts if isinstance(part, cst.Name)]
+            return tuple(names) if parts and len(names) == len(parts) == len(set(names)) else None
         return None
+
+    def _results(self, targets: Sequence[str], values: Sequence[cst.BaseExpression]) -> dict[str, str] | None:
+        """The function's own names that it returns everywhere, and the names which get them; None where what it returns
+        is not known by its parts."""
+        if any(len(_parts(value, len(targets))) != len(targets) for value in values if targets):
+            return None
+        found: dict[str, str] = {}
+        for at, target in enumerate(targets):
+            names = {
+                part.value if isinstance(part, cst.Name) else ""
+                for part in (_parts(v, len(targets))[at] for v in values)
+            }
+            only = names.pop() if len(names) == 1 else ""
+            if only in self.own - set(self.given or ()) and only not in found:
+                found[only] = target
+        return found
+
+    def _in_turn(
+        self, targets: Sequence[str], values: Sequence[cst.BaseExpression | None], called: Mapping[str, str]
+    ) -> bool:
+        """Whether the parts of a result may be given to their names one after the other."""
+        for value in values if len(targets) > 1 else ():
+            parts = _parts(value, len(targets)) if value is not None else ()
+            before: set[str] = set()
+            for target, part in equal_zip(targets, parts):
+                if {called.get(name, name) for name in names_in(part)} & before:
+                    return False
+                if not (isinstance(part, cst.Name) and called.get(part.value, part.value) == target):
+                    before.add(target)
+        return True
 
     def _makes_estimator(self) -> bool:
         """Whether the function returns an Estimator that it makes."""
-        made = [one.value for one in returns_in(self.function.body) if one.value is not None]
+        returned = [one.value for one in returns_in(self.function.body) if one.value is not None]
+        made = [part for value in returned for part in _parts(value, 0)]
         named = [one.value for one in made if isinstance(one, cst.Name)]
         made += [value for name in named for value in self._values(self.function, name)]
         return any(self._is_made(value) for value in made)
@@ -252,7 +296,7 @@ class _Call:
                 return False
         return True
 
-    def _called(self, target: str, result: str | None) -> dict[str, str] | None:
+    def _called(self, results: Mapping[str, str]) -> dict[str, str] | None:
         """What the names of the function are called at the call, by those that change; None where one cannot."""
         parameters = {p.name.value for p in self.function.params.params}
         taken = self._taken()
@@ -262,8 +306,8 @@ class _Call:
         for name in sorted(self.own):
             given = (self.given or {}).get(name)
             new = name
-            if name == result and target and target not in self.own - {name}:
-                new = target
+            if name in results and results[name] not in self.own - {name}:
+                new = results[name]
             elif given is not None and self._is_always(name, given):
                 continue
             elif name in parameters and isinstance(given, cst.Name) and self._is_steady(name, given):
@@ -304,6 +348,14 @@ class _Call:
         """The names that stand outside of the function."""
         inside = {id(node) for node in name_nodes(self.function)}
         return {node.value for node in name_nodes(self.file.module) if id(node) not in inside}
+
+
+def _parts(value: cst.BaseExpression, count: int) -> Sequence[cst.BaseExpression]:
+    """A result where one name gets it, or the parts that are written out in it (with a `count` of 0: either)."""
+    if count == 1 or not isinstance(value, (cst.Tuple, cst.List)):
+        return [value]
+    plain = all(isinstance(element, cst.Element) for element in value.elements)
+    return [element.value for element in value.elements] if plain else []
 
 
 def _assigned(name: str, value: cst.BaseExpression) -> cst.SimpleStatementLine:

@@ -10,6 +10,7 @@ from migrator.names.bindings import values_given
 from migrator.pairing import pairwise
 from migrator.program.body import Parameters
 from migrator.program.calls import calls_in, is_none
+from migrator.program.exports import EXPORTS
 from migrator.program.model_reference import ModelReference
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
@@ -83,13 +84,19 @@ def ready_model(
 
 def _tells_the_same(around: Sequence[cst.CSTNode]) -> bool:
     """Whether a mention of a model only asks for what its copy has as well: how it is built."""
-    [*_, above, node, name] = [None, None, *around]
-    return (
-        isinstance(node, cst.Attribute)
-        and node.value is name
-        and node.attr.value in _BUILD
-        and not isinstance(above, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.Attribute, cst.Del))
-    )
+    asked, above = _attribute_around(around, len(around) - 1), _attribute_around(around, len(around) - 2)
+    if asked is None:
+        return False
+    if asked.attr.value in ("input", "output") and above is not None:
+        return above.attr.value == "name"  # that of its tensor, in TensorFlow 2 without the number of an output
+    changing = (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.Attribute, cst.Del)
+    return asked.attr.value in _BUILD and not (len(around) > 2 and isinstance(around[-3], changing))
+
+
+def _attribute_around(around: Sequence[cst.CSTNode], index: int) -> cst.Attribute | None:
+    """The attribute that is asked of the node of an index, among nodes that stand around each other."""
+    node = around[index - 1] if index > 0 else None
+    return node if isinstance(node, cst.Attribute) and node.value is around[index] else None
 
 
 def _is_compiled(project: Project, file: ParsedFile, value: cst.BaseExpression) -> bool:
@@ -298,7 +305,7 @@ def check_kept(
 def check_uses(call: cst.Call, methods: Sequence[str]) -> None:
     """Refuses what the model itself does otherwise than its Estimator (TFM194)."""
     for method in methods:
-        if method not in ("train", "evaluate", "predict"):
+        if method not in ("train", "evaluate", "predict", *EXPORTS):
             raise Blocked(
                 "TFM194", call, f"`{method}` of an Estimator that is made of a Keras model is not carried over"
             )

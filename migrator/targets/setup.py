@@ -326,14 +326,21 @@ def {name}(predictor, dataset):
 '''
 
 
-def export_model(name: str, signatures: Sequence[str], indent: str) -> str:
+def export_model(name: str, signatures: Sequence[str], indent: str, named: bool = False) -> str:
     """The function that writes a SavedModel, as Estimator.export_saved_model does, as source text.
 
-    What `serving` returns is served under these names, or is a dict of what is served where there are none.
+    What `serving` returns is served under these names, or is a dict of what is served where there are none. `named`
+    says that the model is one of the program's own, whose Estimator served the names of its outputs.
     """
     lines = [
-        f"def {name}(predictor, serving, folder):",
-        f'{indent}"""Writes what `serving` makes of the predictor to a new folder in `folder`; returns its path."""',
+        f"def {name}({'model' if named else 'predictor'}, serving, folder):",
+        f'{indent}"""Writes what `serving` makes of the {"model" if named else "predictor"} to a new folder in '
+        '`folder`; returns its path."""',
+        *(
+            [f"{indent}predictor = tf.keras.Model(model.inputs, dict(zip(model.output_names, model.outputs)))"]
+            if named
+            else []
+        ),
         saving("predictor", signatures, indent, 1),
         f"{indent}return path",
     ]

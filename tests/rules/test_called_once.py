@@ -84,3 +84,26 @@ def test_a_function_that_does_something_else_there_stays() -> None:
             "train(input_fn", "train(globals()['input_fn']"
         )
     )
+
+
+TWO = BUILDER.replace("return made", "return made, folder")
+
+
+def _called(line: str, builder: str = TWO) -> str:
+    return TOP + builder + f"folder = 'x'\n{line}\nestimator.train(input_fn, steps=3)\nprint(name, folder)\n"
+
+
+def test_a_builder_that_returns_something_beside_the_estimator() -> None:
+    """A run of this program prints `m x`."""
+    new = migrated(_called("estimator, name = build('m')"))
+    assert "def build" not in new and "name = 'm'" in new and "print(name, folder)" in new
+
+
+def test_parts_of_a_result_that_depend_on_each_other_stay() -> None:
+    reads = TWO.replace("return made, folder", "return folder + '1', made, [name]")
+    assert refused("name = 'old'\n" + _called("name, estimator, more = build('m')", reads))
+    other = reads.replace("[name]", "[folder]")
+    assert "more = ['m']" in migrated(_called("name, estimator, more = build('m')", other))
+    assert refused(_called("name, estimator = build('m')"))  # which is the folder
+    assert refused(_called("estimator, *name = build('m')"))
+    assert refused(_called("estimator, name = build('m')", TWO.replace("made, folder", "one(made)")))

@@ -425,7 +425,9 @@ def test_adagrad_by_its_name_starts_as_in_tensorflow_1() -> None:
     assert zero not in migrated('model = build(1)\nmodel.compile(tf.keras.optimizers.Adagrad(), "mse")\n' + end)
 
 
-def test_exporters_of_a_ready_model_are_refused() -> None:
+def test_exporters_of_a_ready_model_serve_its_outputs_by_name() -> None:
+    """Run on TensorFlow 1.15.5 and 2.21 with the same weights: one signature `serving_default`, input `raw`, output
+    `dense_1`, [[2.25], [7.5]] from both, a layer that drops units not at work."""
     model = 'model = build(1)\nmodel.compile(optimizer="adam", loss="mse")\n'
     serving = (
         "def serving_fn():\n    x = tf.placeholder(tf.float32, [None, 1])\n"
@@ -437,8 +439,20 @@ def test_exporters_of_a_ready_model_are_refused() -> None:
         "tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=3), "
         "tf.estimator.EvalSpec(input_fn, steps=2, exporters=exporter))\n"
     )
-    codes = [f.code for f in run(TOP + serving + model + estimator + exporter + specs)[1]]
-    assert "TFM142" in codes and "TFM905" not in codes, codes
+    new = migrated(serving + model + estimator + exporter + specs)
+    assert "predictor = tf.keras.Model(model.inputs, dict(zip(model.output_names, model.outputs)))" in new
+    assert 'export_model(model, serving_fn, os.path.join(model_dir, "export", "exporter"))' in new
+    direct = TRAIN + 'print(estimator.export_savedmodel("out", serving_fn))\n'
+    new = migrated(serving + model + estimator + direct)
+    assert 'print(export_model(model, serving_fn, "out").encode())' in new
+
+
+def test_the_name_of_the_input_is_asked_of_the_model() -> None:
+    model = 'model = build(1)\nmodel.compile(optimizer="adam", loss="mse")\n'
+    estimator = ESTIMATOR.replace(", config=config", "")
+    new = migrated(f"{model}{estimator}print(model.input.name.split(':')[0])\n{TRAIN}")
+    assert "print(model.input.name.split(':')[0])" in new
+    refused(f"{model}{estimator}print(model.input)\n{TRAIN}", "TFM194", "used after")
 
 
 def test_predictions_go_by_the_names_of_the_outputs() -> None:
