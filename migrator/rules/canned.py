@@ -94,9 +94,8 @@ and the migrated program nothing: where tables are larger than that, give the st
 The Estimator trained a copy of the model. So the program is refused where the model, a part of it or another name of it
 is used after that call, trained before it, shared with the model of another Estimator, or not compiled beside it or in
 the function that makes it, and where its name is bound again before the Estimator's last use. How the model is built
-may be asked at any time (`model.summary()`, `model.input_names`). Predictions and exports of such an Estimator, which
-have the names of the model's outputs, are not carried over: call `model.predict`. Under a
-strategy the model is made in its scope (TFM727).
+may be asked at any time (`model.summary()`, `model.input_names`). Predictions and exports have the names of the model's
+outputs, as the Estimator's had. Under a strategy the model is made in its scope (TFM727).
 """,
     ),
 )
