@@ -118,6 +118,10 @@ _TABLE = {
     "tf.transpose": ("tf.transpose", "a perm | name conjugate"),
     "tf.gather": ("tf.gather", "params indices validate_indices | name axis batch_dims"),
     "tf.gather_nd": ("tf.gather_nd", "params indices | name batch_dims"),
+    "tf.map_fn": (
+        "tf.map_fn",
+        "fn elems dtype parallel_iterations back_prop swap_memory infer_shape name | fn_output_signature",
+    ),
     "tf.pad": ("tf.pad", "tensor paddings mode | name constant_values"),
     "tf.convert_to_tensor": ("tf.convert_to_tensor", "value dtype | name preferred_dtype>dtype_hint dtype_hint"),
     "tf.boolean_mask": ("tf.boolean_mask", "tensor mask | name axis"),

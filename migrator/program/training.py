@@ -825,6 +825,7 @@ class ProgramReader:
             self.dropped.append(asked)
             for exporter in exporters:
                 self.kept |= names_in(exporter.name) | names_in(exporter.serving)
+                self._leave_out_exporter(exporter)
             if answers and exporters:
                 message = "the result of train_and_evaluate names what its exporters wrote: leave the result out"
                 refused.refuse("TFM103", place.call, message)
@@ -834,6 +835,20 @@ class ProgramReader:
         if train is None or evaluate is None:
             return None
         return TrainAndEvaluate(place, train, evaluate, tuple(exporters), answers)
+
+    def _leave_out_exporter(self, exporter: Exporter) -> None:
+        """Leaves out the line that gives an exporter (or a list with it) a name, whatever makes its serving function:
+        that is made where the new program exports."""
+        node: cst.CSTNode | None = self.file.parents.get(exporter.call)
+        while isinstance(node, (cst.Element, cst.List, cst.Tuple)):
+            node = self.file.parents.get(node)
+        line = self.file.parents.get(node) if isinstance(node, cst.Assign) and len(node.targets) == 1 else None
+        name = node.targets[0].target if isinstance(node, cst.Assign) else None
+        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or not isinstance(name, cst.Name):
+            return
+        if len(_references(self.scope, name.value)) == 2 and line not in self.removed:
+            self.removed.append(line)
+            self.made.append(exporter.call)
 
 
 _FAMILIES = (

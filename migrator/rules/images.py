@@ -17,6 +17,7 @@ _METHODS = {"bilinear": "ResizeBilinear", "nearest": "ResizeNearestNeighbor", "b
 _METHODS["area"] = "ResizeArea"
 _NUMBERS = ("bilinear", "nearest", "bicubic", "area")
 _WORDS = ("BILINEAR", "NEAREST_NEIGHBOR", "BICUBIC", "AREA")
+_NOT_SYMBOLIC = ("tf.raw_ops.", "tf.map_fn")
 #: What TensorFlow 1 counted has a word in TensorFlow 2.
 REFERENCES = {f"tf.image.ResizeMethod.{word}": f'"{name}"' for word, name in zip(_WORDS, _NUMBERS)}
 _TEXT = '''\
@@ -72,10 +73,11 @@ def _resize_batch(operation: str) -> CallRule:
 
 
 def in_network(new: cst.CSTNode, classes: Mapping[str, str]) -> str | None:
-    """The call of an operation by its name in new code that builds a network, which symbolic tensors do not pass."""
+    """What is called in new code that builds a network and symbolic tensors do not pass: an operation by its name, or
+    a loop over examples whose function might make layers."""
     helpers = {name for name, text in classes.items() if "tf.raw_ops.Resize" in text}
     called = [dotted(call.func) or "" for call in calls_in(new)]
-    return next((name for name in called if name in helpers or name.startswith("tf.raw_ops.")), None)
+    return next((name for name in called if name in helpers or name.startswith(_NOT_SYMBOLIC)), None)
 
 
 CALLS: dict[str, CallRule] = {

@@ -290,7 +290,7 @@ class Rewriter(Transformer):
         """New code that builds a network, as the generation of Keras wants it; its problems are reported at `place`."""
         by_name = images.in_network(new, self.classes)
         if by_name is not None:
-            code = "TFM240" if by_name.startswith("tf.raw_ops.") else "TFM244"
+            code = "TFM244" if by_name in self.classes else "TFM240"
             message = f"the network would call `{by_name}`, which takes no symbolic tensors of Keras"
             self.problems.append(Blocked(code, place, message))
         if self.training.keras.symbolic_tensorflow:

@@ -248,6 +248,7 @@ def test_what_both_versions_share_is_carried_over_beside_compat_v1() -> None:
         ("net = tf.where(MASK, net, -net)", "TFM240"),
         ("net = tf.image.resize_bilinear(net, [8, 8])", "TFM240"),
         ("net = tf.image.resize_images(net, [8, 8])", "TFM244"),
+        ("net = tf.map_fn(lambda row: row * 2.0, net)", "TFM240"),
     ],
 )
 def test_symbolic_tensors_do_not_go_through_operations_by_their_names(network: str, code: str) -> None:
