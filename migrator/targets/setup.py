@@ -337,7 +337,10 @@ def export_model(name: str, signatures: Sequence[str], indent: str, named: bool 
         f'{indent}"""Writes what `serving` makes of the {"model" if named else "predictor"} to a new folder in '
         '`folder`; returns its path."""',
         *(
-            [f"{indent}predictor = tf.keras.Model(model.inputs, dict(zip(model.output_names, model.outputs)))"]
+            [
+                f"{indent}predictor = tf.keras.Model(model.inputs, dict(zip(model.output_names, model.outputs)))",
+                f"{indent}predictor.input_spec = None  # what is served may have one axis more, as for an Estimator",
+            ]
             if named
             else []
         ),

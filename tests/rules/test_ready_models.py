@@ -441,6 +441,7 @@ def test_exporters_of_a_ready_model_serve_its_outputs_by_name() -> None:
     )
     new = migrated(serving + model + estimator + exporter + specs)
     assert "predictor = tf.keras.Model(model.inputs, dict(zip(model.output_names, model.outputs)))" in new
+    assert "predictor.input_spec = None" in new
     assert 'export_model(model, serving_fn, os.path.join(model_dir, "export", "exporter"))' in new
     direct = TRAIN + 'print(estimator.export_savedmodel("out", serving_fn))\n'
     new = migrated(serving + model + estimator + direct)
