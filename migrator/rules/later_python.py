@@ -180,20 +180,24 @@ _ARGUMENTS: dict[str, dict[str, str | None]] = {
 }
 _STACKS = ("vstack", "hstack", "dstack", "stack", "column_stack")
 _METHODS = ("tostring", "isAlive", "getchildren", "getiterator")
-#: What a file must hold that anything here can be in, where `{numpy}` is what it may call NumPy.
-_HELD = (
-    r"\b(?:{numpy})\.(?:lib\.)?(?:"
+#: Words that a file must hold one of, beside names of NumPy: looked for one by one, which is faster than a pattern.
+_WORDS = (
+    *("newshape", "normed", "interpolation", "copy=False", "copy = False", "getargspec", "clock", "fractions", ".misc"),
+    *("import misc", "codestring(", "from numpy import", *(f".{name}(" for name in _METHODS)),
+    *(f"{quote}{mode}{quote}" for quote in "\"'" for mode in ("U", "rU", "Ur", "rUb", "rbU", "Urb", "wU", "rUt")),
+)
+_ABSTRACT = re.compile(
+    r"collections(?:\.|\s+import\b(?:\s*\([^)]*|[^\n]*)\b)(?:" + "|".join(_SAME_MODULE["collections"]) + r")\b"
+)
+_OF_NUMPY_NAMES = (
+    r"\.(?:(?:lib\.)?(?:"
     + "|".join(
         sorted(
             {name.split(".")[1] for name in (*LATER, *_EXPRESSIONS, *_NOTHING) if name.startswith("numpy.")}
             | {"pad", "fromstring", "asscalar", "asfarray", "in1d", "msort"}
         )
     )
-    + r")\b|from\s+(?:numpy|scipy|collections|time|inspect|fractions|base64)\s+import\b|scipy\.misc\b"
-    + r"|\bcollections\.[A-Z]|\b(?:getargspec|clock|fractions|newshape|normed|interpolation)\b|code?string\("
-    + r"|copy\s*=\s*False|stack\(|\.sum\([^\n]*\bfor\b|json\.loads?\(.*encoding|\.(?:"
-    + "|".join(_METHODS)
-    + r")\(|U[bt]?[\"']"
+    + r")\b|(?:[vhd]|column_)?stack\(|sum\([^\n]*\bfor\b)"
 )
 
 
@@ -210,7 +214,7 @@ def respelled(path: str, text: str, own: Collection[str] = ()) -> Respelled:
 
     `own` are methods that the project defines itself. The text is the same where it does not parse.
     """
-    if _pattern("|".join(sorted({"numpy", *_CALLED.findall(text)}))).search(text) is None:
+    if not _may_change(text):
         return Respelled(text)
     try:
         tree = ast.parse(text)
@@ -224,9 +228,17 @@ def respelled(path: str, text: str, own: Collection[str] = ()) -> Respelled:
 _CALLED = re.compile(r"\bnumpy\s+as\s+(\w+)")
 
 
+def _may_change(text: str) -> bool:
+    if any(word in text for word in _WORDS) or ("json.load" in text and "encoding" in text):
+        return True
+    if "collections" in text and _ABSTRACT.search(text) is not None:
+        return True
+    return "numpy" in text and any(_names_of(name).search(text) for name in {"numpy", *_CALLED.findall(text)})
+
+
 @lru_cache(maxsize=32)
-def _pattern(numpy: str) -> re.Pattern[str]:
-    return re.compile(_HELD.replace("{numpy}", numpy))
+def _names_of(numpy: str) -> re.Pattern[str]:
+    return re.compile(re.escape(numpy) + _OF_NUMPY_NAMES)
 
 
 def own_methods(texts: Iterable[str]) -> frozenset[str]:
