@@ -589,3 +589,31 @@ def test_weights_that_keras_makes_of_classes_are_not_replayed() -> None:
     assert match(header, [("labels", leaf("int64")), ("features", leaf("float32"))]) == [2, 0]
     with pytest.raises(RuntimeError, match="cannot replay"):
         match({"paths": ["features", "other", "labels"], "dtypes": ["float32"] * 3}, wanted)
+
+
+@pytest.mark.parametrize(("rank", "count"), [(3, 4), (3, 1), (2, 4)])
+def test_masks_of_recurrent_layers_for_all_time_steps_are_those_of_one(rank: int, count: int) -> None:
+    """`LSTM(dropout=)` draws for [batch, time, features] at once, its cell for [batch, features]."""
+    module = together("record_keras")
+    step = module.Step()
+
+    class Ones:
+        shape = SimpleNamespace(rank=rank)
+        of = np.ones((2, 5, 3) if rank == 3 else (2, 3))
+
+        def __getitem__(self, place: Any) -> Any:
+            return self.of[place]
+
+    def original(generator: Any, ones: Any, rate: float, training: Any = None, count: int = 1) -> Any:
+        made = np.asarray(getattr(ones, "of", ones)) * rate
+        return [made] * count if count > 1 else made
+
+    recorder = SimpleNamespace(
+        tracing=SimpleNamespace(step=step), plan={}, tf=SimpleNamespace(expand_dims=np.expand_dims)
+    )
+    masks = module.KerasRecorder.recurrent_masks(recorder, original, None, Ones(), 0.5, count=count)
+    shapes = [one.shape for one in (masks if isinstance(masks, list) else [masks])]
+    assert shapes == [(2, 1, 3) if rank == 3 else (2, 3)] * count
+    assert step.mask_loops == [None]  # an eager one: nobody knows
+    recorder.tracing.step = None  # not in a step of the training
+    assert np.asarray(module.KerasRecorder.recurrent_masks(recorder, original, None, Ones(), 0.5)).ndim == rank

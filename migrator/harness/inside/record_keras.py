@@ -40,6 +40,7 @@ from tracing import (
     LayerTrace,
     Sources,
     ancestors,
+    loops_of,
     one_value,
     own_weights,
     pack_activations,
@@ -72,6 +73,7 @@ class Step(object):
         self.gradients = None
         self.taken = []  # (gradient, variable) as a GradientTape gave them
         self.dropouts = []  # (rate, shape of an example, Sources) of every dropout that is at work
+        self.mask_loops = []  # in how many loops recurrent layers draw masks
         self.layers = LayerTrace()
         self.clipping = Clipping()
         self.updates = 0  # assignments to moving averages
@@ -358,7 +360,7 @@ class KerasRecorder(object):
             "dropout_rates": [rate for rate, _, _ in dropouts],
             "dropout_inputs": [shape for _, shape, _ in dropouts],
             "dropout_after": [before.weights(self.parts) for _, _, before in dropouts],
-            "dropout_loops": within(step.loss, dropouts),
+            "dropout_loops": within(step.loss, dropouts, step.mask_loops),
             "draws": step.draws,
             "update_ops": step.updates,
             "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),
@@ -656,6 +658,23 @@ class KerasRecorder(object):
         if not self.plan.get("pin_dropout", True):
             return original(layer, inputs, *args, **kwargs)
         return even.of_layer(self.tf, layer, inputs, training)
+
+    def recurrent_masks(self, original, generator, ones, rate, training=None, count=1):
+        """The masks of a recurrent layer. One that it draws for all time steps at once, of three axes, drops the same
+        features at each, as a mask that is drawn in a loop does.
+        """
+        step = getattr(self.tracing, "step", None)
+        if step is None:
+            return original(generator, ones, rate, training=training, count=count)
+        at_once = ones.shape.rank == 3
+        loops = loops_of(ones)
+        step.mask_loops.append(None if loops is None else loops + at_once)
+        if not at_once or not self.plan.get("pin_dropout", True):
+            return original(generator, ones, rate, training=training, count=count)
+        made = original(generator, ones[:, 0], rate, training=training, count=count)
+        several = made if isinstance(made, list) else [made]
+        several = [self.tf.expand_dims(one, 1) for one in several]
+        return several if isinstance(made, list) else several[0]
 
     def saw_draw(self):
         self.tracing.step.draws += 1
@@ -1175,6 +1194,8 @@ def install(plan, folder):
         "call",
         lambda original, self, inputs, *args, **kwargs: recorder.dropout_call(original, self, inputs, *args, **kwargs),
     )
+    masks = importlib.import_module(base + "layers.rnn.dropout_rnn_cell_mixin")
+    parts.wrap(masks, "_generate_dropout_mask", recorder.recurrent_masks)
     parts.wrap(tf.compat.v1.nn, "dropout", recorder.keeping)
     parts.wrap(tf.nn, "dropout", recorder.dropping)
     if plan.get("pin_dropout", True):

@@ -7,6 +7,9 @@ import importlib
 import parts
 
 MARK = "_tf_migrate_shuffle"
+# The seed of a whole program is another matter in an Estimator, whose RunConfig gives its graphs one, than in Keras: a
+# shuffle with the same seed of its own would be in another order. It is TensorFlow's default in both.
+_WHOLE = 87654321
 _REPEATS = "_tf_migrate_repeats"
 
 
@@ -30,6 +33,13 @@ def install(tf, noted=None):
 
     parts.wrap(datasets, "shuffle", shuffle)
     parts.wrap(datasets, "repeat", repeat)
+    seeds = importlib.import_module("tensorflow.python.data.util.random_seed")
+    parts.wrap(seeds, "get_seed", lambda original, seed: of_its_own(tf, original(seed), seed))
+
+
+def of_its_own(tf, pair, seed):
+    """The seed of the program and that of an operation of a data set, where it has a ``seed`` of its own."""
+    return pair if seed is None else (tf.constant(_WHOLE, tf.int64), pair[1])
 
 
 def _repeats(data):

@@ -68,11 +68,13 @@ def loops_of(tensor):
     return count
 
 
-def within(tensor, dropouts):
-    """For each dropout of a step with this loss, in how many loops of the step it draws: those of time steps, say."""
+def within(tensor, dropouts, loops=()):
+    """For each dropout of a step with this loss, and for masks in so many ``loops``, in how many loops of the step it
+    draws: those of time steps, say.
+    """
     around = loops_of(tensor)
-    loops = [before.loops for _, _, before in dropouts]
-    return [None if around is None or one is None else one - around for one in loops]
+    every = [before.loops for _, _, before in dropouts] + list(loops)
+    return [None if around is None or one is None else one - around for one in every]
 
 
 class Sources(object):

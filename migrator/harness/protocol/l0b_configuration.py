@@ -308,8 +308,10 @@ def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
             fields.append(Field(name, _text(ours), _text(theirs), ours == theirs, moved, effect=effect))
     often = _drawn(original), _drawn(migrated)
     if None not in often:
-        each = ("a DropoutWrapper draws at each time step, the dropout of a recurrent layer of Keras once",)
-        fields.append(Field("masks of dropouts", *often, often[0] == often[1], each, effect="L3" if by_hand else ""))
+        each = (
+            "a DropoutWrapper draws at each time step, as LSTM and GRU do for their inputs; cells of Keras draw once",
+        )
+        fields.append(Field("masks of dropouts", *often, often[0] == often[1], each))
     return tuple(fields)
 
 
