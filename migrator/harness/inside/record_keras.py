@@ -59,6 +59,16 @@ def has_variables(model):
         return False
 
 
+def _dropout(rate, inputs, noise_shape):
+    """A dropout at work. One that drops each number of several axes by itself draws for each time step, if one of the
+    axes is that of time: nobody knows.
+    """
+    features, before = parts.features_of(inputs), Sources(inputs)
+    if noise_shape is None and not before.loops and (features is None or len(features) > 1):
+        before.loops = None
+    return rate, features, before
+
+
 class Step(object):
     """What one traced train step showed so far."""
 
@@ -522,7 +532,7 @@ class KerasRecorder(object):
             known = parts.float32(float(rate))
         except (TypeError, ValueError):
             known = None
-        step.dropouts.append((known, parts.features_of(x), Sources(x)))
+        step.dropouts.append(_dropout(known, x, noise_shape))
         return even.dropout(self.tf, x, rate, noise_shape) if self.plan.get("pin_dropout", True) else call()
 
     # -- training --
@@ -654,7 +664,8 @@ class KerasRecorder(object):
         # should be at work: one that is shows in what is evaluated or predicted.
         if step is None or layer.rate == 0.0 or not (hasattr(training, "dtype") or training):
             return original(layer, inputs, *args, **kwargs)
-        step.dropouts.append((parts.float32(layer.rate), parts.features_of(inputs), Sources(inputs)))
+        shape_of = getattr(layer, "_get_noise_shape", lambda inputs: getattr(layer, "noise_shape", None))
+        step.dropouts.append(_dropout(parts.float32(layer.rate), inputs, shape_of(inputs)))
         if not self.plan.get("pin_dropout", True):
             return original(layer, inputs, *args, **kwargs)
         return even.of_layer(self.tf, layer, inputs, training)

@@ -309,7 +309,7 @@ def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
     often = _drawn(original), _drawn(migrated)
     if None not in often:
         each = (
-            "a DropoutWrapper draws at each time step, as LSTM and GRU do for their inputs; cells of Keras draw once",
+            "a DropoutWrapper draws at each time step, as dropout= of LSTM and GRU does; SpatialDropout1D draws once",
         )
         fields.append(Field("masks of dropouts", *often, often[0] == often[1], each))
     return tuple(fields)
