@@ -107,6 +107,7 @@ class Capture(object):
         self.layers = LayerTrace()
         self.clipping = Clipping()
         self.draws = 0  # random numbers that no dropout of TensorFlow asked for
+        self.draw_loops = []  # in how many loops each is drawn
         self.dropouts = []  # (rate, shape of an example, Sources) of every dropout at work
         self.optimizer_line = None
         self.own_rate = None  # of an optimizer class of the program's own

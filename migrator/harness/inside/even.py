@@ -99,7 +99,7 @@ def _known(tf, noise_shape, inputs):
 
 def install(tf, at_work, saw):
     """From now on random numbers for a batch whose size is known only when a step runs are even, where ``at_work()``:
-    a mask that a program makes by itself, or noise. ``saw()`` is called for each. Initial values have known shapes.
+    a mask that a program makes by itself, or noise. ``saw(shape)`` is called for each. Initial values have known ones.
     """
     static = importlib.import_module("tensorflow.python.framework.tensor_util").constant_value
     generated = importlib.import_module("tensorflow.python.ops.gen_random_ops")
@@ -111,7 +111,7 @@ def install(tf, at_work, saw):
         def wrapper(shape, dtype, *args, **kwargs):
             if inside or not at_work() or not hasattr(shape, "graph") or static(shape) is not None:
                 return original(shape, dtype, *args, **kwargs)
-            saw()
+            saw(shape)
             inside.append(True)
             try:
                 return make(tf, shape, dtype)

@@ -23,7 +23,7 @@ from capture import AVERAGED, Capture
 from folder import call_boundaries
 from redirect import Redirect
 from step_hook import make_hook
-from tracing import Sources, watch_clipping
+from tracing import Sources, loops_of, watch_clipping
 from turns import Turnstile, wanted
 
 RATE_TENSORS = ("_learning_rate_tensor", "_lr_t")
@@ -202,10 +202,11 @@ class EstimatorRecorder(object):
             return
         traced.dropouts.append((rate, parts.features_of(inputs), Sources(inputs)))
 
-    def saw_draw(self):
+    def saw_draw(self, shape):
         traced = self.traced
         if traced is not None:
             traced.draws += 1
+            traced.draw_loops.append(loops_of(shape))
 
     def optimizer_settings(self):
         """The optimizer with the clipping of its gradients, which Keras counts among its settings."""

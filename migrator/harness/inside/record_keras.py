@@ -83,7 +83,8 @@ class Step(object):
         self.gradients = None
         self.taken = []  # (gradient, variable) as a GradientTape gave them
         self.dropouts = []  # (rate, shape of an example, Sources) of every dropout that is at work
-        self.mask_loops = []  # in how many loops recurrent layers draw masks
+        self.mask_loops = []  # in how many loops recurrent layers, and the program itself, draw masks
+        self.in_masks = False
         self.layers = LayerTrace()
         self.clipping = Clipping()
         self.updates = 0  # assignments to moving averages
@@ -680,15 +681,23 @@ class KerasRecorder(object):
         at_once = ones.shape.rank == 3
         loops = loops_of(ones)
         step.mask_loops.append(None if loops is None else loops + at_once)
-        if not at_once or not self.plan.get("pin_dropout", True):
-            return original(generator, ones, rate, training=training, count=count)
-        made = original(generator, ones[:, 0], rate, training=training, count=count)
+        at_once = at_once and self.plan.get("pin_dropout", True)
+        step.in_masks = True
+        try:
+            made = original(generator, ones[:, 0] if at_once else ones, rate, training=training, count=count)
+        finally:
+            step.in_masks = False
+        if not at_once:
+            return made
         several = made if isinstance(made, list) else [made]
         several = [self.tf.expand_dims(one, 1) for one in several]
         return several if isinstance(made, list) else several[0]
 
-    def saw_draw(self):
-        self.tracing.step.draws += 1
+    def saw_draw(self, shape=None):
+        step = self.tracing.step
+        step.draws += 1
+        if not step.in_masks:  # whose loops are known
+            step.mask_loops.append(loops_of(shape))
 
     def after_step(self, model):
         self.steps_done += 1

@@ -128,7 +128,7 @@ def hook_class(recorder, hooks):
                 "dropout_rates": [rate for rate, _, _ in capture.dropouts],
                 "dropout_inputs": [shape for _, shape, _ in capture.dropouts],
                 "dropout_after": [before.weights(self.model) for _, _, before in capture.dropouts],
-                "dropout_loops": within(capture.loss, capture.dropouts),
+                "dropout_loops": within(capture.loss, capture.dropouts, capture.draw_loops),
                 "draws": capture.draws,
                 "training": max(0, len(recorder.trained) - 1),
                 "sources": recorder.source_lines(self.model),
