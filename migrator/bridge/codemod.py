@@ -700,12 +700,14 @@ class _File:
             name = canonical(reference.origin) if reference is not None else ""
             if not _is_tensorflow(name) or home_of(name).kind is not Kind.NONE:
                 continue
-            if not self.stays.get(binding, 0) and _may_be_module(name):
+            used = self.gone.get(binding) or binding.name in self.stars.taken
+            unknown = not self.support.runs and not used  # what imports the file is not here, and may ask for it
+            if not self.stays.get(binding, 0) and _may_be_module(name) and not unknown:
                 if binding.scope is self.names.module and binding.name in self.stars.taken:
                     self.edits[self._offset(node.value), self._end(node.value)] = "None"  # others import it
                 else:
                     self._delete(node)
-            elif binding in self.stays and not self.result.blocking:
+            elif (binding in self.stays or unknown) and not self.result.blocking:
                 self._block(node.value, "TFM156", _gone_message(name))
 
     def _add_imports(self) -> None:
