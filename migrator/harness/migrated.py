@@ -190,7 +190,12 @@ def run_migrated(
     if main.recording is None:
         return replace(found, main=main, failed=main)
     main = terms.of(main)
-    terms = with_data(terms, evidence.main, main, random_order=evidence.random_order)
+    short: tuple[Run, Run] | None = None
+    if main.recording is not None and l2_data.may_read_another_pass(original, main.recording):
+        ours, theirs = _short_runs(session, case, evidence, found.initial, "in one order", one_order=True)
+        short = (ours, terms.of(theirs)) if ours.recording is not None and theirs.recording is not None else None
+    terms = with_data(terms, *(short or (evidence.main, main)), random_order=evidence.random_order)
+    terms = replace(terms, reference=evidence.main) if terms.data else terms
     main = terms.of(main) if terms.data else main
     found = replace(found, main=main, terms=terms)
     repaired = paired_by_flow(session, case, evidence, found)
@@ -219,6 +224,8 @@ def run_migrated(
         found = replace(found, main=main)
     assert main.recording is not None
     random = evidence.random_order or l2_data.seeded_by_chance(original, main.recording)
+    in_order = None if random else _in_one_order(short, terms)
+    random = random or in_order is not None
     base = ladder.foundation(
         original,
         main.recording,
@@ -234,6 +241,11 @@ def run_migrated(
         regrouped=terms.weights.regrouped,
     )
     base = replace(base, levels=tuple(_with_notes(level, terms) for level in base.levels))
+    if in_order is not None:
+        levels = [
+            l2_data.of_another_pass(one, *in_order) or one if one.id == l2_data.ID else one for one in base.levels
+        ]
+        base = replace(base, levels=tuple(levels))
     if evidence.random_order and base.comparable:
         again = terms.of(
             run_program(session, case, "migrated", "migrated repeat", shape, initial=initial, steps=evidence.step_limit)
@@ -275,22 +287,38 @@ def _with_one_seed(
     at = next((i for i, level in enumerate(base.levels) if level.id == l2_data.ID), None)
     if at is None or not evidence.random_order or base.levels[at].reason is not Reason.NONDETERMINISTIC_ORIGINAL:
         return base
-    plan: dict[str, Any] = {
-        "steps": min(_SEEDED_STEPS, evidence.step_limit or _SEEDED_STEPS),
-        "only_training": True,
-        "shuffle_seed": _SHUFFLE_SEED,
-    }
-    shape = one_trainer(case.shape)
-    ours = run_program(session, case, "original", "original of one seed", shape, initial=evidence.initial, **plan)
-    theirs = run_program(
-        session, case, "migrated", "migrated of one seed", migrated_shape(case, shape), initial=found.initial, **plan
-    )
+    ours, theirs = _short_runs(session, case, evidence, found.initial, "of one seed")
     mapped = found.terms.of(theirs)
     if ours.recording is None or mapped.recording is None:
         return base
     levels = list(base.levels)
     levels[at] = l2_data.of_one_seed(levels[at], ours.recording, mapped.recording)
     return replace(base, levels=tuple(levels))
+
+
+def _short_runs(
+    session: Session, case: Case, evidence: OriginalEvidence, initial: str | None, role: str, **plan: Any
+) -> tuple[Run, Run]:
+    """A few steps of both programs whose shuffles have one seed."""
+    plan |= {
+        "steps": min(_SEEDED_STEPS, evidence.step_limit or _SEEDED_STEPS),
+        "only_training": True,
+        "shuffle_seed": _SHUFFLE_SEED,
+    }
+    shape = one_trainer(case.shape)
+    ours = run_program(session, case, "original", f"original {role}", shape, initial=evidence.initial, **plan)
+    theirs = run_program(
+        session, case, "migrated", f"migrated {role}", migrated_shape(case, shape), initial=initial, **plan
+    )
+    return ours, theirs
+
+
+def _in_one_order(short: tuple[Run, Run] | None, terms: Terms) -> tuple[Recording, Recording] | None:
+    """What was recorded of runs in which each pass has the order of the first; None where they read other batches."""
+    if short is None:
+        return None
+    ours, theirs = short[0].recording, terms.of(*short[::-1]).recording
+    return (ours, theirs) if ours and theirs and l2_data.same_sequences(ours, theirs) else None
 
 
 def paired_by_flow(

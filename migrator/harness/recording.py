@@ -155,13 +155,15 @@ class Optimizer:
 @dataclass(frozen=True)
 class Shuffle:
     """A `Dataset.shuffle`: its buffer (None: computed), whether it has a seed of its own, whether each pass over the
-    data has another order, and whether it mixes examples of several passes, since the data are repeated before.
+    data has another order, and whether it mixes examples of several passes, since the data are repeated before. `seed`
+    is its own one, None where that is computed.
     """
 
     buffer: int | None
     seeded: bool
     each_time: bool
     across: bool = False
+    seed: int | None = None
 
 
 #: The file of a replicate's distances.
@@ -885,7 +887,7 @@ def read(record_dir: Path) -> Recording:
         exports=_exports(tasks),
         shuffles=None
         if program.get("shuffles") is None
-        else tuple(Shuffle(buffer, *map(bool, others)) for buffer, *others in program["shuffles"]),
+        else tuple(Shuffle(one[0], bool(one[1]), bool(one[2]), bool(one[3]), one[4]) for one in program["shuffles"]),
         effects=_effects(tasks),
         summaries=_summaries(record_dir / "summaries.json"),
         printed=_printed(record_dir / "printed.json"),

@@ -34,3 +34,31 @@ def test_a_shuffle_with_a_seed_is_in_one_order_whatever_the_seed_of_the_program(
 def test_a_shuffle_without_one_is_left_to_the_program(shuffles: Any) -> None:
     tf = SimpleNamespace(constant=lambda value, dtype: value, int64="int64")
     assert shuffles.of_its_own(tf, (1, 3), None) == (1, 3)
+
+
+class _Data:
+    """A dataset that notes how it is shuffled."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+
+    def shuffle(
+        self, buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool | None = None, name: str = ""
+    ) -> _Data:
+        self.asked.append((buffer_size, seed, reshuffle_each_iteration, name))
+        return self
+
+
+@pytest.mark.parametrize("one_order", [False, True])
+def test_shuffles_are_given_a_seed_and_one_order(
+    shuffles: Any, monkeypatch: pytest.MonkeyPatch, one_order: bool
+) -> None:
+    class Data(_Data):
+        shuffle = _Data.shuffle
+
+    monkeypatch.setitem(sys.modules, "tensorflow.python.data.ops.dataset_ops", SimpleNamespace(DatasetV2=Data))
+    shuffles.give_seed(5, one_order)
+    data = Data()
+    data.shuffle(8).shuffle(8, 3, True).shuffle(8, seed=4, reshuffle_each_iteration=True, name="a")
+    again = (False, False, False) if one_order else (None, True, True)
+    assert data.asked == [(8, 5, again[0], ""), (8, 3, again[1], ""), (8, 4, again[2], "a")]

@@ -152,7 +152,7 @@ def install(plan):
         kind = "record_keras3" if is_keras3(importlib.import_module("tensorflow")) else "record_keras"
     recorder = bridge = modules[kind].install(plan, folder)
     if plan.get("shuffle_seed") is not None:
-        modules["shuffles"].give_seed(int(plan["shuffle_seed"]))
+        modules["shuffles"].give_seed(int(plan["shuffle_seed"]), bool(plan.get("one_order")))
     if program == "original":
         modules["record_session"].install(recorder)
         if plan.get("seed") is not None:

@@ -1,5 +1,5 @@
-"""The shuffles of a program's training data: their buffers, whether they have seeds of their own, whether each pass
-over the data has another order, whether they mix examples of several passes.
+"""The shuffles of a program's training data: their buffers, whether they have seeds of their own, and which, whether
+each pass over the data has another order, whether they mix examples of several passes.
 """
 
 import importlib
@@ -19,7 +19,8 @@ def install(tf, noted=None):
 
     def shuffle(original, dataset, buffer_size, seed=None, reshuffle_each_iteration=None, *args, **kwargs):
         made = original(dataset, buffer_size, seed, reshuffle_each_iteration, *args, **kwargs)
-        found = [_number(tf, buffer_size), seed is not None, reshuffle_each_iteration is not False, _repeats(dataset)]
+        each_time = reshuffle_each_iteration is not False
+        found = [_number(tf, buffer_size), seed is not None, each_time, _repeats(dataset), _number(tf, seed)]
         setattr(made, MARK, found)
         if noted is not None:
             noted(found)
@@ -54,12 +55,16 @@ def _repeats(data):
     return False
 
 
-def give_seed(seed):
-    """Gives a seed to each `Dataset.shuffle` that has none: the same data come in the same order then."""
+def give_seed(seed, one_order=False):
+    """Gives a seed to each `Dataset.shuffle` that has none: the same data come in the same order then. With `one_order`
+    each pass has that of the first.
+    """
     datasets = importlib.import_module("tensorflow.python.data.ops.dataset_ops").DatasetV2
 
     def shuffle(original, dataset, buffer_size, own=None, *args, **kwargs):
         given = kwargs.pop("seed", own)
+        if one_order:
+            args, kwargs["reshuffle_each_iteration"] = args[1:], False
         return original(dataset, buffer_size, seed if given is None else given, *args, **kwargs)
 
     parts.wrap(datasets, "shuffle", shuffle)
@@ -75,8 +80,8 @@ def _number(tf, value):
 
 
 def of(tf, data):
-    """[[buffer, seeded, another order each time, several passes]] of the shuffles behind a dataset; None where it is no
-    dataset.
+    """[[buffer, seeded, another order each time, several passes, seed]] of the shuffles behind a dataset; None where it
+    is no dataset.
     """
     data = getattr(data, "_original_dataset", data)
     if not isinstance(data, tf.data.Dataset):
