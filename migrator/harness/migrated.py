@@ -191,7 +191,7 @@ def run_migrated(
         return replace(found, main=main, failed=main)
     main = terms.of(main)
     short: tuple[Run, Run] | None = None
-    if main.recording is not None and l2_data.may_read_another_pass(original, main.recording):
+    if main.recording is not None and l2_data.may_shuffle_alike(original, main.recording):
         ours, theirs = _short_runs(session, case, evidence, found.initial, "in one order", one_order=True)
         short = (ours, terms.of(theirs)) if ours.recording is not None and theirs.recording is not None else None
     terms = with_data(terms, *(short or (evidence.main, main)), random_order=evidence.random_order)
@@ -242,9 +242,7 @@ def run_migrated(
     )
     base = replace(base, levels=tuple(_with_notes(level, terms) for level in base.levels))
     if in_order is not None:
-        levels = [
-            l2_data.of_another_pass(one, *in_order) or one if one.id == l2_data.ID else one for one in base.levels
-        ]
+        levels = [l2_data.of_one_order(one, *in_order) or one if one.id == l2_data.ID else one for one in base.levels]
         base = replace(base, levels=tuple(levels))
     if evidence.random_order and base.comparable:
         again = terms.of(

@@ -216,27 +216,31 @@ class TestShuffles:
         assert self.judge(self.HUNDRED, (Shuffle(100, False, False),), times=1).status is Status.EQUIVALENT
         assert self.judge(self.HUNDRED, (Shuffle(100, False, True, True),), times=1).status is Status.EQUIVALENT
 
-    def test_another_pass_over_the_same_shuffled_data(self) -> None:
+    def test_another_order_of_the_same_shuffles(self) -> None:
         original, migrated = (run(PROGRAM), run(migrated_of(PROGRAM, data_seed=2)))
         seeded = (Shuffle(100, True, True, False, 7),)
         for ours, theirs, asked in (
             (seeded, seeded, True),
             (seeded, (Shuffle(100, True, True, False, 8),), False),
             (seeded, (Shuffle(50, True, True, False, 7),), False),
-            ((Shuffle(100, True, False, False, 7),) * 2, (Shuffle(100, True, False, False, 7),) * 2, False),
+            ((Shuffle(100, True, False, False, 7),) * 2, (Shuffle(100, True, False, False, 7),) * 2, True),
             ((Shuffle(100, True, True),), (Shuffle(100, True, True),), False),  # seeds that are computed
             (self.HUNDRED, self.HUNDRED, False),
             ((), (), False),
             (None, None, False),
         ):
             pair = replace(original, shuffles=ours), replace(migrated, shuffles=theirs)
-            assert l2_data.may_read_another_pass(*pair) is asked
+            assert l2_data.may_shuffle_alike(*pair) is asked
         same = replace(original, shuffles=seeded)
-        assert not l2_data.may_read_another_pass(same, same)
+        assert not l2_data.may_shuffle_alike(same, same)
         level = l2_data.judge(original, migrated).level
-        assert l2_data.of_another_pass(level, original, migrated) is None
-        told = l2_data.of_another_pass(level, original, original)
-        assert told is not None and told.status is Status.EQUIVALENT and "another pass" in told.summary
+        assert l2_data.of_one_order(level, original, migrated) is None
+        told = l2_data.of_one_order(level, original, original)
+        assert (
+            told is not None
+            and told.status is Status.EQUIVALENT
+            and "another order of the same shuffles" in told.summary
+        )
 
     def test_the_seed_of_the_program_alone_gives_each_its_own_order(self) -> None:
         original, migrated = (run(PROGRAM), run(migrated_of(PROGRAM, data_seed=2)))

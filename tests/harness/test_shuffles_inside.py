@@ -56,8 +56,16 @@ def test_shuffles_are_given_a_seed_and_one_order(
     class Data(_Data):
         shuffle = _Data.shuffle
 
-    monkeypatch.setitem(sys.modules, "tensorflow.python.data.ops.dataset_ops", SimpleNamespace(DatasetV2=Data))
+    tf = SimpleNamespace(constant=lambda value, dtype: value, int64="int64")
+    seeds = SimpleNamespace(get_seed=lambda seed: (1, seed))
+    for name, module in (
+        ("tensorflow", tf),
+        ("tensorflow.python.data.ops.dataset_ops", SimpleNamespace(DatasetV2=Data)),
+        ("tensorflow.python.data.util.random_seed", seeds),
+    ):
+        monkeypatch.setitem(sys.modules, name, module)
     shuffles.give_seed(5, one_order)
+    assert seeds.get_seed(7) == (87654321, 7)
     data = Data()
     data.shuffle(8).shuffle(8, 3, True).shuffle(8, seed=4, reshuffle_each_iteration=True, name="a")
     again = (False, False, False) if one_order else (None, True, True)

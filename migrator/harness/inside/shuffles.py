@@ -34,8 +34,6 @@ def install(tf, noted=None):
 
     parts.wrap(datasets, "shuffle", shuffle)
     parts.wrap(datasets, "repeat", repeat)
-    seeds = importlib.import_module("tensorflow.python.data.util.random_seed")
-    parts.wrap(seeds, "get_seed", lambda original, seed: of_its_own(tf, original(seed), seed))
 
 
 def of_its_own(tf, pair, seed):
@@ -56,9 +54,11 @@ def _repeats(data):
 
 
 def give_seed(seed, one_order=False):
-    """Gives a seed to each `Dataset.shuffle` that has none: the same data come in the same order then. With `one_order`
-    each pass has that of the first.
+    """Gives a seed to each `Dataset.shuffle` that has none: the same data come in the same order then, whatever the
+    seed of the whole program is. With `one_order` each pass has that of the first.
     """
+    tf = importlib.import_module("tensorflow")
+    seeds = importlib.import_module("tensorflow.python.data.util.random_seed")
     datasets = importlib.import_module("tensorflow.python.data.ops.dataset_ops").DatasetV2
 
     def shuffle(original, dataset, buffer_size, own=None, *args, **kwargs):
@@ -68,6 +68,7 @@ def give_seed(seed, one_order=False):
         return original(dataset, buffer_size, seed if given is None else given, *args, **kwargs)
 
     parts.wrap(datasets, "shuffle", shuffle)
+    parts.wrap(seeds, "get_seed", lambda original, seed: of_its_own(tf, original(seed), seed))
 
 
 def _number(tf, value):

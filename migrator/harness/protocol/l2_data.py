@@ -60,25 +60,26 @@ def seeded_by_chance(original: Recording, migrated: Recording) -> bool:
     )
 
 
-def may_read_another_pass(original: Recording, migrated: Recording) -> bool:
+def may_shuffle_alike(original: Recording, migrated: Recording) -> bool:
     """Whether the shuffles of both programs are the same, with seeds of their own, and both still read other sequences:
     the one may begin its data once more than the other (`Model.fit` does, where it is not told its steps), and reads
-    the order of a later pass then.
+    the order of a later pass then; or the programs have other seeds as a whole, as the RunConfig of an Estimator has.
     """
     ours, theirs = original.shuffles, migrated.shuffles
     alike = bool(ours) and ours == theirs and all(one.seed is not None for one in ours or ())
-    return alike and any(one.each_time for one in ours or ()) and not same_sequences(original, migrated)
+    return alike and not same_sequences(original, migrated)
 
 
-def of_another_pass(level: LevelResult, original: Recording, migrated: Recording) -> LevelResult | None:
+def of_one_order(level: LevelResult, original: Recording, migrated: Recording) -> LevelResult | None:
     """L2 of two runs in which each pass over the data has the order of the first; None where they still differ."""
     ours = _sequences(original)
     if not any(ours) or not same_sequences(original, migrated):
         return None
     count = sum(len(sequence) for sequence in ours)
     summary = (
-        f"{count} batches are the same bit for bit where each pass over the data has the order of the first; by itself "
-        "the migrated program reads that of another pass, and the next levels replay the original's batches"
+        f"{count} batches are the same bit for bit where each pass over the data has the order of the first and both "
+        "programs have one seed as a whole; by itself the migrated program reads another order of the same shuffles, "
+        "and the next levels replay the original's batches"
     )
     return replace(
         level,
@@ -86,7 +87,7 @@ def of_another_pass(level: LevelResult, original: Recording, migrated: Recording
         reason=Reason.ORDER_DIFFERS,
         summary=summary,
         differences=(),
-        notes=("the order of the examples, which is that of another pass over the same shuffled data",),
+        notes=("the order of the examples, which is another one of the same shuffles with the same seeds",),
     )
 
 
