@@ -253,7 +253,9 @@ class _Project:
             found[path] = [one for one in reach if one not in beside]
         reaches = {path: reach for path, reach in found.items() if set(reach).isdisjoint(apart)}
         for path in found.keys() - reaches.keys() if graphs else ():
-            self._tell_shared(path, makers[path][0], [one for one in found[path] if one in apart])
+            others = [one for one in found[path] if one in apart]
+            if path not in others and not any(MARK in self.texts[one] for one in others):  # else it was migrated before
+                self._tell_shared(path, makers[path][0], others[0])
         self.reaches = reaches
         tried = {}
         for reach in reaches.values():
@@ -292,14 +294,13 @@ class _Project:
             taken.update(attributes)
         return self.lends(path, frozenset(taken))
 
-    def _tell_shared(self, start: Path, made: ast.AST, others: Sequence[Path]) -> None:
+    def _tell_shared(self, start: Path, made: ast.AST, other: Path) -> None:
         """Tells of a program of sessions that stays: another form has changed what it uses of a file."""
-        if start not in others:
-            message = (
-                f"this program stays as it is: it uses `{others[0]}`, which is changed for one with an Estimator: give "
-                "each a file of its own, or migrate both with --style bridge"
-            )
-            self.result.add(start, _problem(made, "TFM148", message), Severity.MANUAL)
+        message = (
+            f"this program stays as it is: it uses `{other}`, which is changed for one with an Estimator: give each a "
+            "file of its own, or migrate both with --style bridge"
+        )
+        self.result.add(start, _problem(made, "TFM148", message), Severity.MANUAL)
 
     def _reach(
         self, start: Path, makers: Mapping[Path, Sequence[ast.AST]], left: Collection[Path] | None, graphs: bool

@@ -196,6 +196,14 @@ def test_a_file_that_another_form_has_changed(taken: str, lent: set[str], code: 
     assert [one.code for one in made.findings[Path("graph.py")]] == [code]
 
 
+def test_a_program_that_has_its_support_file_is_done() -> None:
+    """Its text is that of an earlier run, which gave it the file beside it: there is nothing to tell."""
+    made = bridged(train=PLAIN.replace("tf.matmul(x, w)", "tf.contrib.layers.layer_norm(x) * w"))
+    assert Path("keras_estimator.py") in made.texts
+    again = bridge_project(made.texts, {Path("train.py")})
+    assert not again.texts and not again.findings
+
+
 def test_a_file_that_loses_its_import_does_not_ask_it_to_turn_tensorflow_2_off() -> None:
     config = "import tensorflow as tf\n\nconfig = tf.contrib.training.HParams(rate=0.1)\n"
     found = bridged(config=config, train=f"from config import config\n{PLAIN}")
