@@ -8,6 +8,7 @@ calling the functions below on both.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -182,6 +183,7 @@ _STACKS = ("vstack", "hstack", "dstack", "stack", "column_stack")
 _METHODS = ("tostring", "isAlive", "getchildren", "getiterator")
 #: Words that a file must hold one of, beside names of NumPy: looked for one by one, which is faster than a pattern.
 _WORDS = (
+    "collections as",
     *("newshape", "normed", "interpolation", "copy=False", "copy = False", "getargspec", "clock", "fractions", ".misc"),
     *("import misc", "codestring(", "from numpy import", *(f".{name}(" for name in _METHODS)),
     *(f"{quote}{mode}{quote}" for quote in "\"'" for mode in ("U", "rU", "Ur", "rUb", "rbU", "Urb", "wU", "rUt")),
@@ -222,10 +224,19 @@ def respelled(path: str, text: str, own: Collection[str] = ()) -> Respelled:
         return Respelled(text)
     file = _File(path, text, tree, read_names(tree), frozenset(own))
     file.read()
-    return Respelled(file.written(), tuple(sorted(file.findings)))
+    new = file.written()
+    try:
+        ast.parse(new)
+    except SyntaxError:
+        return Respelled(text)
+    return Respelled(new, tuple(sorted(file.findings)))
 
 
 _CALLED = re.compile(r"\bnumpy\s+as\s+(\w+)")
+_CLOSING = re.compile(rb"(?:\s|\\\r?\n|#[^\n]*\n)*\)")
+_COMMA = re.compile(rb"\s*,[ \t]*")
+#: Built-in names that `from numpy import *` makes those of NumPy.
+_STARRED = frozenset({"abs", "all", "any", "bool", "max", "min", "round", "sum"})
 
 
 def _may_change(text: str) -> bool:
@@ -263,6 +274,13 @@ class _File:
             self.starts.append(self.starts[-1] + len(line))
         self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
         self.bound = {binding.name for binding in self.names.bindings}
+        if any(star.module == "numpy" for star in self.names.stars):
+            self.bound |= _STARRED
+        self.given = {
+            reference.origin
+            for reference in self.names.references
+            if not isinstance(getattr(reference.nodes[-1], "ctx", ast.Load()), ast.Load)
+        }
         self.modules = {
             b.origin: b.name for b in self.names.imported() if b.scope is self.names.module and b.origin == _whole(b)
         }
@@ -272,7 +290,7 @@ class _File:
         # What stands inside of a call first: what is put behind both comes in this order.
         for reference in sorted(self.names.references, key=lambda one: self._start(one.nodes[-1]), reverse=True):
             last = reference.nodes[-1]
-            if not self._is_instead(last):
+            if reference.origin not in self.given and self._is_placed(reference) and not self._is_instead(last):
                 if len(reference.nodes) > 1:
                     self._name(reference)
                 if (call := calls.pop(last, None)) is not None:
@@ -282,9 +300,18 @@ class _File:
                 self._method(call, func)
             elif isinstance(func, ast.Name) and func.id == "open" and "open" not in self.bound:
                 self._opened(call)
+        starred = {star.module for star in self.names.stars} == {"numpy"}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom) and not node.level and not self._is_instead(node):
                 self._import(node)
+            elif starred and isinstance(node, ast.Name) and node.id in self.names.unbound:
+                self._starred(node)
+
+    def _is_placed(self, reference: Reference) -> bool:
+        """Whether Python tells where a name stands: of formats inside of texts it does not before 3.12."""
+        last = reference.nodes[-1]
+        name = last.attr if isinstance(last, ast.Attribute) else reference.spelled
+        return self._code(last).endswith(name) and self._code(reference.nodes[0]) == reference.spelled.split(".")[0]
 
     # -- places ------------------------------------------------------------------------------------------------------
 
@@ -312,6 +339,13 @@ class _File:
 
     def _end(self, node: ast.AST) -> int:
         return self.starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined,no-any-return]
+
+    def _closed(self, node: ast.AST, call: ast.Call) -> int:
+        """Where an argument of a call ends, with the parentheses that it stands in."""
+        end, last = self._end(node), self._end(call)
+        while (match := _CLOSING.match(self.raw, end)) is not None and match.end() < last:
+            end = match.end()
+        return end
 
     def _code(self, node: ast.AST) -> str:
         return self.raw[self._start(node) : self._end(node)].decode("utf-8")
@@ -344,6 +378,24 @@ class _File:
         elif (new := self._later(origin, spelled)) is not None:
             self._put(self._start(reference.nodes[0]), self._end(last), new)
             self._tell(last, f"`{spelled}` is `{new.strip('()')}` now")
+        elif "." not in LATER.get(origin, "."):
+            message = (
+                f"`{spelled}` is gone from NumPy 2: it was Python's `{LATER[origin]}`, which this file has another of"
+            )
+            self._tell(last, message, "TFM276")
+
+    def _starred(self, name: ast.Name) -> None:
+        """A name that `from numpy import *` gave."""
+        later = LATER.get(f"numpy.{name.id}", "").removeprefix("numpy.")
+        gone = name.id in _GONE_CALLS or f"numpy.{name.id}" in _NOTHING or f"numpy.{name.id}" in _EXPRESSIONS
+        if hasattr(builtins, name.id) or not (later or gone):
+            return
+        if later in _STARRED or (later and "." not in later and later not in self.bound):
+            self._put(self._start(name), self._end(name), later)
+            self._tell(name, f"`{name.id}` is `{later}` now")
+        else:
+            why = _NOTHING.get(f"numpy.{name.id}", f"use `numpy.{later}`" if later else "use what it computed")
+            self._tell(name, f"`{name.id}` is gone from NumPy 2: {why}", "TFM276")
 
     def _later(self, origin: str, spelled: str) -> str | None:
         """What a name is spelled like now; None where it is to stay."""
@@ -375,8 +427,10 @@ class _File:
     def _import(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
             origin = f"{node.module}.{alias.name}"
-            if origin in _NOTHING or origin in _EXPRESSIONS or origin.removeprefix("numpy.") in _GONE_CALLS:
-                why = _NOTHING.get(origin, "use what it computed")
+            later = LATER.get(origin, ".")
+            gone = origin in _NOTHING or origin in _EXPRESSIONS or origin.removeprefix("numpy.") in _GONE_CALLS
+            if gone or "." not in later:
+                why = _NOTHING.get(origin, "use what it computed" if gone else f"use Python's `{later}`")
                 self._tell(node, f"`{origin}` is gone from {_whose(origin)}: {why}", "TFM276")
         moved = {alias: LATER[f"{node.module}.{alias.name}"] for alias in node.names if self._moves(node, alias)}
         if not moved:
@@ -390,7 +444,8 @@ class _File:
             local = alias.asname or alias.name
             modules.setdefault(module, []).append(_as(last, None if local == last else local))
         line = self.raw[self.starts[node.lineno - 1] : self._start(node)].decode("utf-8")
-        between = f"\n{line}" if not line.strip() else "; "
+        newline = "\r\n" if b"\r\n" in self.raw else "\n"
+        between = f"{newline}{line}" if not line.strip() else "; "
         lines = [f"from {module} import {', '.join(words)}" for module, words in modules.items()]
         self._put(self._start(node), self._end(node), between.join(lines))
         for alias, later in moved.items():
@@ -410,8 +465,10 @@ class _File:
         if origin in ("json.load", "json.loads"):
             for number, word in enumerate(call.keywords):
                 if word.arg == "encoding" and (call.args or number):
-                    self._put(self._end([*call.args, *call.keywords[:number]][-1]), self._end(word), "")
+                    self._left_out(call, [*call.args, *call.keywords[:number]][-1], word)
                     self._tell(word, "`encoding` had no effect, and is gone")
+        if origin == "inspect.getargspec":
+            self._four(call)
         if origin == "numpy.array":
             for word in call.keywords:
                 if word.arg == "copy" and isinstance(word.value, ast.Constant) and word.value.value is False:
@@ -425,13 +482,53 @@ class _File:
     def _argument(self, call: ast.Call, word: ast.keyword, later: str | None) -> None:
         assert word.arg is not None
         start = self._start(word)
-        if later is None and call.keywords[0] is word:
-            self._put(start, self._start(word.value), "")
-            self._tell(word, f"`{word.arg}` has another name now, and is given by its place")
+        if later is None:
+            self._by_place(call, word)
             return
-        new = later or "shape"
-        self._put(start, start + len(word.arg), new)
-        self._tell(word, f"`{word.arg}` is `{new}` now")
+        self._put(start, start + len(word.arg), later)
+        if word.arg == "normed" and not _is_even(call):
+            message = "`normed` is `density` now: of bins that differ in width, `normed` computed other numbers"
+            self._tell(word, message, "TFM276")
+        else:
+            self._tell(word, f"`{word.arg}` is `{later}` now")
+
+    def _by_place(self, call: ast.Call, word: ast.keyword) -> None:
+        """`np.reshape(x, newshape=s)`: the array has no name any more, and the shape another one."""
+        array = next((one for one in call.keywords if one.arg == "a"), None)
+        if array is not None and (call.args or array is not call.keywords[0]):
+            self._tell(word, "`newshape` has another name now: give the array and the shape by their places", "TFM276")
+            return
+        before = call.keywords[: call.keywords.index(word)]
+        for one in (array, word):
+            if one is not None:
+                name = re.compile(rb"\w+\s*=[ \t]*").match(self.raw, self._start(one))
+                assert name is not None
+                by_place = one is array or before in ([], [array])
+                self._put(name.start(), name.end(), "" if by_place else "shape=")
+        last = "is given by its place" if before in ([], [array]) else "is `shape` now"
+        self._tell(word, f"`{word.arg}` {last}")
+
+    def _left_out(self, call: ast.Call, before: ast.AST, word: ast.keyword) -> None:
+        """Leaves an argument out, and a comma with it, but no comment."""
+        start, end = self._closed(before, call), self._closed(word, call)
+        if b"#" in self.raw[start : self._start(word)]:
+            start = self._start(word)
+            comma = _COMMA.match(self.raw, end)
+            end = comma.end() if comma is not None else end
+        self._put(start, end, "")
+
+    def _four(self, call: ast.Call) -> None:
+        """`getfullargspec` gives seven things where `getargspec` gave four, and one has another name."""
+        parent = self.parents.get(call)
+        if isinstance(parent, ast.Attribute) and parent.attr == "keywords":
+            self._put(self._end(parent) - len(parent.attr), self._end(parent), "varkw")
+        elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], (ast.Tuple, ast.List)):
+            self._put(self._end(call), self._end(call), "[:4]")
+
+    def behind(self, call: ast.Call, argument: ast.expr, new: str) -> None:
+        """Puts another argument behind one of a call."""
+        end = self._closed(argument, call)
+        self._put(end, end, new)
 
     def renamed(self, reference: Reference, new: str) -> None:
         """Gives a function of NumPy another name, by what the file calls NumPy."""
@@ -475,6 +572,8 @@ class _File:
 
     def _method(self, call: ast.Call, func: ast.Attribute) -> None:
         name = func.attr
+        if name == "tostring" and _is_order(call):
+            call = ast.Call(func, [], [])
         if name in self.own or call.keywords:
             return
         whole = (self._end(func) - len(name), self._end(func))
@@ -490,7 +589,8 @@ class _File:
                 self._tell(func, "`getiterator()` is `iter()` now")
             elif not call.args and self.is_free("list"):
                 self._put(self._start(call), self._start(call), "list(")
-                self._put(self._end(func.value), self._end(call), ")")
+                dot = self.raw.rfind(b".", self._end(func.value), whole[0])
+                self._put(dot, self._end(call), ")")
                 self._tell(func, "`x.getchildren()` is `list(x)` now")
 
     def _opened(self, call: ast.Call) -> None:
@@ -501,6 +601,23 @@ class _File:
                 new = new if set(new) & set("rwax") else f"r{new}"
                 self._put(self._start(mode), self._end(mode), repr(new).replace("'", self._code(mode)[-1]))
                 self._tell(mode, "the mode `U` had no effect, and is gone")
+
+
+def _is_even(call: ast.Call) -> bool:
+    """Whether the bins of a histogram are known to be of one width."""
+    given = [*call.args[1:2], *(word.value for word in call.keywords if word.arg == "bins")]
+    names = {"linspace", "arange", "range", "len", "int"}
+    return all(
+        isinstance(bins, ast.Constant) or (isinstance(bins, ast.Call) and not names.isdisjoint(_words(bins.func)))
+        for bins in given
+    )
+
+
+def _is_order(call: ast.Call) -> bool:
+    """Whether the one argument of a call is an order of arrays."""
+    given = [*call.args, *(word.value for word in call.keywords if word.arg == "order")]
+    orders = [one for one in given if isinstance(one, ast.Constant) and one.value in ("C", "F", "A")]
+    return len(given) == len(orders) == len(call.args) + len(call.keywords) == 1
 
 
 def _whose(origin: str) -> str:
@@ -545,12 +662,13 @@ def _floats(file: _File, call: ast.Call, reference: Reference) -> None:
         file.unsure(call, reference, "use numpy.asarray with a dtype")
         return
     file.renamed(reference, "asarray")
-    file.around(call.args[0], "", f", dtype={file.numpy_of(reference)}.float64")
+    file.behind(call, call.args[0], f", dtype={file.numpy_of(reference)}.float64")
     file.told(call, reference, f"{file.numpy_of(reference)}.asarray")
 
 
 def _is_in(file: _File, call: ast.Call, reference: Reference) -> None:
     if len(call.args) < 2:
+        file.unsure(call, reference, "use numpy.isin")
         return
     numpy = file.numpy_of(reference)
     file.renamed(reference, "isin")
@@ -561,7 +679,7 @@ def _is_in(file: _File, call: ast.Call, reference: Reference) -> None:
 def _sorted_rows(file: _File, call: ast.Call, reference: Reference) -> None:
     if len(call.args) == 1:
         file.renamed(reference, "sort")
-        file.around(call.args[0], "", ", axis=0")
+        file.behind(call, call.args[0], ", axis=0")
         file.told(call, reference, f"{file.numpy_of(reference)}.sort(..., axis=0)")
 
 
@@ -582,10 +700,13 @@ def _stacked(file: _File, call: ast.Call, reference: Reference) -> None:
 
 def _summed(file: _File, call: ast.Call, reference: Reference) -> None:
     """NumPy gave generators to Python's `sum`."""
-    alone = len(call.args) == 1 and not call.keywords and isinstance(call.args[0], ast.GeneratorExp)
-    if alone and file.is_free("sum") and file.numpy_of(reference):
+    if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], ast.GeneratorExp):
+        return
+    if file.is_free("sum"):
         file.built_in(reference, "sum")
         file.told(call, reference, "sum")
+    else:
+        file.unsure(call, reference, "of a generator, which Python's `sum` took: make a list of it")
 
 
 _CALLS: dict[str, Callable[[_File, ast.Call, Reference], None]] = {

@@ -27,7 +27,10 @@ SAME = [
     "try:\n    Iterable = collections.Iterable\nexcept AttributeError:\n    Iterable = collections.abc.Iterable",
     "if not hasattr(np, 'isin'):\n    x = np.in1d(x, y)",
     "def f(np):\n    return np.float_, np.int",
-    "sum = float = 3\nnp.sum(x for x in y), np.float(2)",
+    "np.float = float\nx = np.float(3)",
+    "def f():\n    np.int = np.int64\nx = np.int(3)",
+    "from numpy import *\nfrom other import *\nx = float_(3), rate",
+    "x.tostring('unicode')\nET.tostring(x, order)",
     "def f():\n    time = Timer()\n    return time.clock()",
     "from numpy import float64\nfrom collections import OrderedDict",
 ]
@@ -61,6 +64,30 @@ CHANGED = {
         "np.dstack(list(d.values()))"
     ),
     "np.sum(x * 2 for x in y)": "sum(x * 2 for x in y)",
+    "np.reshape(x, newshape=(-1)), np.reshape(x, newshape = (a * b), order='F')": (
+        "np.reshape(x, (-1)), np.reshape(x, (a * b), order='F')"
+    ),
+    "np.reshape(a=x, newshape=s), np.reshape(a=x, order='F', newshape=s)": (
+        "np.reshape(x, s), np.reshape(x, order='F', shape=s)"
+    ),
+    "np.msort((x)), np.asfarray((x  # rows\n)), np.in1d((x), y)": (
+        "np.sort((x), axis=0), np.asarray((x  # rows\n), dtype=np.float64), np.isin((np.ravel(x)), y)"
+    ),
+    "json.loads((x), encoding=('utf-8')), json.loads(x,  # é\n    encoding='utf-8', cls=C)": (
+        "json.loads((x)), json.loads(x,  # é\n    cls=C)"
+    ),
+    "import xml.etree.ElementTree as ET\n(a or b).getchildren()": "import xml.etree.ElementTree as ET\nlist((a or b))",
+    "import inspect\na, b, c, d = inspect.getargspec(f)\ninspect.getargspec(f).keywords, inspect.getargspec(f).args": (
+        "import inspect\na, b, c, d = inspect.getfullargspec(f)[:4]\n"
+        "inspect.getfullargspec(f).varkw, inspect.getfullargspec(f).args"
+    ),
+    "x.tostring('F'), x.tostring(order='A')": "x.tobytes('F'), x.tobytes(order='A')",
+    "import collections as c\nc.Iterable": "import collections as c\nc.abc.Iterable",
+    "if True:\r\n    from collections import Mapping, OrderedDict": (
+        "if True:\r\n    from collections import OrderedDict\r\n    from collections.abc import Mapping"
+    ),
+    "from numpy import *\nproduct([float_(x), int(y)])": "from numpy import *\nprod([float64(x), int(y)])",
+    "f'é {np.float(x):>5} {np.asscalar(x)!r}'": "f'é {float(x):>5} {np.asarray(x).item()!r}'",
     "isinstance(x, (collections.Iterable, collections.OrderedDict)); time.clock()": (
         "isinstance(x, (collections.abc.Iterable, collections.OrderedDict)); time.perf_counter()"
     ),
@@ -93,6 +120,12 @@ def test_spelled_anew(text: str) -> None:
     [
         ("np.cast['f'](x)", "x.astype"),
         ("np.asfarray(x, 'i')", "numpy.asarray"),
+        ("np.in1d(x, ar2=y)", "numpy.isin"),
+        ("np.reshape(newshape=s, a=x)", "by their places"),
+        ("(lambda float: np.float(float))(x)", "Python's `float`"),
+        ("sum = len; np.sum(x for x in y)", "make a list"),
+        ("from numpy import int", "Python's `int`"),
+        ("from numpy import *; asscalar(x)", "`asscalar` is gone"),
         ("from numpy import asscalar", "numpy.asscalar"),
         ("np.warnings.simplefilter('ignore')", "import warnings"),
         ("np.npv(0.1, x)", "numpy_financial"),
@@ -105,6 +138,16 @@ def test_what_nothing_stands_for_is_told(text: str, says: str) -> None:
     found = respelled("a.py", IMPORTS + text)
     assert found.text == IMPORTS + text
     assert [(one.code, one.line) for one in found.findings] == [("TFM276", 7)] and says in found.findings[0].message
+
+
+def test_histograms_of_bins_that_may_differ_are_told() -> None:
+    """NumPy 1.18.5: `normed` of the bins [0, 2, 10] and 1, 2, 3, 9 is [0.0385, 0.1154], `density` [0.125, 0.0938]."""
+    text = "import numpy as np\nnp.histogram(x, bins=[0, 2, 10], normed=True)\n"
+    found = respelled("a.py", text)
+    assert found.text == text.replace("normed", "density")
+    assert [one.code for one in found.findings] == ["TFM276"]
+    even = respelled("a.py", text.replace("[0, 2, 10]", "np.linspace(0, 1, 5)"))
+    assert [one.code for one in even.findings] == ["TFM275"]
 
 
 def test_methods_of_the_project_stay() -> None:
@@ -171,7 +214,7 @@ VALUES = [
     "np.in1d([[1, 2], [3, 4]], [2, 3], invert=True)",
     "np.asscalar(np.array([3]))",
     "np.asfarray([1, 2]).dtype.name",
-    "np.msort([[3, 1], [2, 4]])",
+    "np.msort(([[3, 1], [2, 4]]))",
     "np.histogram([0, 1, 1, 4], bins=4, normed=True)[0]",
     "np.percentile([1, 2, 4, 8], 40, interpolation='higher')",
     "np.vstack(map(np.array, [[1, 2], [3, 4]]))",
