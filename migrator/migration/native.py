@@ -90,6 +90,7 @@ class NativeMigration(GroupState):
         self._config_reads()
         for program in self.group.programs:
             self.guarded(program.file, partial(self._check_hidden, program))
+            self.guarded(program.file, partial(self._check_folder, program))
         self._models(models)
         for path, file in self.group.files.items():
             left_alone = {inner for node in beside for inner in functions_in(node)}
@@ -401,6 +402,16 @@ class NativeMigration(GroupState):
                 rebinding.check_hidden(self.project, file, node)
             except Blocked as problem:
                 raise InFile(file, problem.code, problem.node, problem.message) from None
+
+    def _check_folder(self, program: TrainingProgram) -> None:
+        """Refuses an Estimator that reads what another one has trained in their model_dir. Raises Blocked (TFM103)."""
+        for other in self.group.programs:
+            if other is not program and program.may_read(other):
+                message = (
+                    f"`{program.variable}` reads what `{other.variable}` trains in the same model_dir: make it after "
+                    "that training"
+                )
+                raise Blocked("TFM103", program.place.call, message)
 
     def _check_names(self, program: TrainingProgram) -> None:
         """Refuses a network that binds a name in a way that is not followed. Raises Blocked (TFM128)."""

@@ -189,6 +189,38 @@ class TrainingProgram:
         lent = [(use, one.function) for one in self.lent for use in one.uses]
         return [*((use, self.scope) for use in self.uses), *lent]
 
+    def may_read(self, other: TrainingProgram) -> bool:
+        """Whether another Estimator of the scope trains in the model_dir of this one between its being made and being
+        used: an Estimator reads what is the latest there whenever it is used, a model what was there when it was made.
+        """
+        if (self.file, self.scope) != (other.file, other.scope) or self.variable == other.variable:
+            return False
+        if None in (self.model_dir, other.model_dir) or self._folder() != other._folder():
+            return False
+        at = self.file.position
+        made = path_to(self.scope, self.place.call)
+        for training in other.training_calls:
+            trained = path_to(self.scope, training)
+            for call in self.calls:
+                used = path_to(self.scope, call)
+                both = [node for node in trained if node in used and node not in made]
+                later = any(isinstance(node, (cst.FunctionDef, cst.Lambda)) for node in [*trained[1:], *used[1:]])
+                again = any(isinstance(node, (cst.For, cst.While)) for node in both)
+                if later or again or at(self.place.call) < at(training) < at(call):
+                    return True
+        return False
+
+    def _folder(self) -> str:
+        assert self.model_dir is not None
+        text = self.file.string(self.model_dir)
+        return self.file.code(self.model_dir) if text is None else repr(text)
+
+    @property
+    def training_calls(self) -> list[cst.Call]:
+        """The calls that train the Estimator."""
+        found = [use.place.call for use in self.uses if use.method == "train"]
+        return found if self.train_and_evaluate is None else [*found, self.train_and_evaluate.place.call]
+
     @property
     def trainings(self) -> list[Arguments]:
         """The arguments of everything that trains the Estimator."""
@@ -786,7 +818,9 @@ class ProgramReader:
         at = self.file.position
         trains = [call for call in calls_in(self.scope) if _is_method(call, variable, "train")]
         trains += [p.call for p in self.places if p.name == "tf.estimator.train_and_evaluate"]
-        if any(at(call) > at(bound[0].node) for call in trains) or not self._is_latest(bound[0].value, variable):
+        if any(at(call) > at(bound[0].node) or self._runs_later(call) for call in trains):
+            return False
+        if not self._is_latest(bound[0].value, variable):
             return False
         mentions = [one for one in _references(self.scope, name.value) if one is not bound[0].place]
         calls = [self.file.parents.get(one) for one in mentions]
@@ -798,6 +832,10 @@ class ProgramReader:
         if line not in self.removed:
             self.removed.append(line)
         return True
+
+    def _runs_later(self, call: cst.Call) -> bool:
+        """Whether a call stands in a function inside of the scope, so that its place does not tell when it runs."""
+        return any(isinstance(node, (cst.FunctionDef, cst.Lambda)) for node in path_to(self.scope, call)[1:])
 
     def read_both(self, place: Place, arguments: Arguments) -> TrainAndEvaluate | None:
         """A call of train_and_evaluate with the arguments of its specs; None where one of these is refused."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -144,6 +145,10 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
             and not _is_always_the_same(file, scope, name, len(places[name]))
             and (loop or any(file.position(n) > file.position(found.call) for n in places[name]))
         ]
+        part = _changing_part(file, nodes_in(scope), found.call, loop)
+        if part is not None:
+            message = f"`{part}` changes after this line: the input function would read its last value"
+            problems.append(Blocked("TFM613", found.call, message))
         kept = names_in(cst.Tuple([cst.Element(value) for value in arrays if value is not None]))
         if changing and (found.line is None or _KEPT in others):
             message = f"`{changing[0]}` has more than one value in this scope: the input function would read the last"
@@ -151,6 +156,20 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
         values = tuple(name for name in changing if name in others)
         every.append(replace(found, keeps=any(name in kept for name in changing), values=values))
     return every, problems, remarks
+
+
+def _changing_part(file: ParsedFile, nodes: Iterable[cst.CSTNode], call: cst.Call, loop: bool) -> str | None:
+    """An attribute or element that an argument reads, and that is given another value later."""
+    targets: list[cst.CSTNode] = []
+    for node in nodes:
+        if isinstance(node, cst.Assign):
+            targets += [target.target for target in node.targets]
+        elif isinstance(node, cst.AugAssign):
+            targets.append(node.target)
+    parts = [node for node in targets if isinstance(node, (cst.Attribute, cst.Subscript))]
+    later = {file.code(node) for node in parts if loop or file.position(node) > file.position(call)}
+    read = [node for node in nodes_in(call) if isinstance(node, (cst.Attribute, cst.Subscript))] if later else []
+    return next((code for code in map(file.code, read) if code in later), None)
 
 
 def _is_always_the_same(file: ParsedFile, scope: cst.CSTNode, name: str, count: int) -> bool:

@@ -560,6 +560,10 @@ NOT_LATEST = {
         f"{FOLDER}newest = estimator.latest_checkpoint()\nestimator.train(input_fn, steps=3)\n"
         "estimator.evaluate(input_fn, checkpoint_path=newest)"
     ),
+    "trained in a function": (
+        f"{FOLDER}def more():\n    estimator.train(input_fn, steps=3)\nmore()\nnewest = estimator.latest_checkpoint()\n"
+        "more()\nestimator.evaluate(input_fn, checkpoint_path=newest)"
+    ),
     "told": f"{FOLDER}estimator.train(input_fn, steps=3)\nprint(estimator.latest_checkpoint())",
     "of another folder": (
         f"{CONFIGURED}estimator.train(input_fn, steps=3)\n"
@@ -589,3 +593,29 @@ def test_another_checkpoint_is_not(name: str) -> None:
     text = _driven(NOT_LATEST[name])
     new, findings = run(text)
     assert new == text and {"TFM103", "TFM110"} & {f.code for f in findings}
+
+
+MADE = FOLDER + FOLDER.replace("estimator = ", "second = ")
+TRAINED = "estimator.train(input_fn, steps=3)\n"
+SHARED = {
+    "made before": f"{MADE}{TRAINED}second.evaluate(input_fn)",
+    "by a constant": (
+        "WHERE = 'logs'\n" + MADE.replace("='logs'", "=WHERE", 1) + f"{TRAINED}second.evaluate(input_fn)"
+    ),
+    "in turn": f"{MADE}for step in range(3):\n    second.evaluate(input_fn)\n    {TRAINED}",
+    "the first again": f"{FOLDER}{TRAINED}{MADE.splitlines()[1]}\nsecond.train(input_fn)\nestimator.evaluate(input_fn)",
+}
+APART = {
+    "made behind": f"{FOLDER}{TRAINED}{MADE.splitlines()[1]}\nsecond.evaluate(input_fn)",
+    "of two folders": f"{MADE.replace('logs', 'first', 1)}{TRAINED}second.evaluate(input_fn)",
+    "by no training": f"{MADE}estimator.evaluate(input_fn)\nsecond.evaluate(input_fn)",
+}
+
+
+@pytest.mark.parametrize("name", [*SHARED, *APART])
+def test_estimators_that_train_in_one_folder(name: str) -> None:
+    """An Estimator reads the latest checkpoint whenever it is used: 1.15.5 evaluates what the other has trained."""
+    text = _driven({**SHARED, **APART}[name])
+    new, findings = run(text)
+    told = [finding.message for finding in findings if "in the same model_dir" in finding.message]
+    assert (bool(told), new == text) == ((True, True) if name in SHARED else (False, False)), findings

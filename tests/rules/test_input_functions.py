@@ -126,6 +126,15 @@ def test_arrays_that_change_are_kept_or_refused() -> None:
     assert "def train_fn():\n" in same and ".batch(size)" in same
 
 
+@pytest.mark.parametrize("part", ["sizes[0]", "sizes.train"])
+def test_arrays_of_a_part_that_changes_are_refused(part: str) -> None:
+    """NumPy's input functions keep the size that they are given: 1.15.5 trains in batches of the first."""
+    text = arrays(f"tf.estimator.inputs.numpy_input_fn(images, labels, {part}, shuffle=False)", f"{part} = 2\n")
+    assert "TFM613" in manual(run(text)[1])
+    before = text.replace(f"{part} = 2\n", "").replace("train_fn = ", f"{part} = 2\ntrain_fn = ", 1)
+    assert f".batch({part})" in migrated(before)
+
+
 def test_arrays_that_got_their_last_value_before() -> None:
     call = "tf.estimator.inputs.numpy_input_fn(images, labels, shuffle=False)"
     text = arrays(call).replace("train_fn = ", "images = images / 2\ntrain_fn = ", 1)
