@@ -76,7 +76,9 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
 
         texts, findings = migrate_project(everything, options.strategy, options.keras, options.loop, _layouts(options))
         estimators = set(around_estimators(everything))
-    if _may_bridge(options) and any(_may_be_bridged(source.text) for source in relevant):
+    # A file may have TensorFlow from another one of the project.
+    spoken_of = (source.text for source in sources if _WORD in source.text or "tf." in source.text)
+    if relevant and _may_bridge(options) and any(map(_may_be_bridged, spoken_of)):
         from migrator.bridge.project import join
 
         bridges = _bridged(everything, texts, support, findings, options.inside)

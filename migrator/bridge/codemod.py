@@ -64,7 +64,8 @@ class Support:
     `inside` says that a section of the file takes its place, where the added import stands: see `assemble.section`.
     `graphs` says that the program has sessions of its own and no Estimator: all of it is TensorFlow 1 code. It may do
     without the file then, if that is not `needed`. `runs` says that the file is part of a program: how TensorFlow runs
-    is no business of another.
+    is no business of another. `alone` says that the files which import TensorFlow for it are those of other programs:
+    it turns TensorFlow 2 off by itself then.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Support:
     graphs: bool = False
     needed: bool = True
     runs: bool = True
+    alone: bool = False
 
     @property
     def line(self) -> str:
@@ -211,7 +213,7 @@ class _File:
             assert statement is not None
             self._import(statement)
         self._aliases()
-        self.result.respelled = bool(self.edits)
+        self.result.respelled = bool(self.edits) or self.support.alone
         self.result.switched = any(canonical(r.origin) in _GRAPHS_SWITCHES for r in self.names.references)
         self._add_imports()
         self.result.text = self._edited()
@@ -712,7 +714,7 @@ class _File:
 
     def _add_imports(self) -> None:
         lines = []
-        if self.support.graphs and self._imports_tensorflow():
+        if self.support.graphs and (self._imports_tensorflow() or self.support.alone):
             self.needs_support |= self.support.needed
             if self.support.runs:
                 self._turn_off()

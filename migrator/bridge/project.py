@@ -125,6 +125,7 @@ class _Project:
         self.globals: dict[Path, dict[str, str]] = {}
         self.reaches: dict[Path, list[Path]] = {}
         self.rest: dict[Path, Bridged] = {}
+        self.alone: set[Path] = set()
         self.result = Bridges()
         self.distributed = frozenset(
             name
@@ -251,6 +252,8 @@ class _Project:
             own = [one for one in reach if one not in beside and one not in lent]
             beside |= {one for one in reach if one in lent and self._lends(one, own)}
             found[path] = [one for one in reach if one not in beside]
+            if graphs and beside and not any("tensorflow" in self.texts[one] for one in found[path]):
+                self.alone.add(path)
         reaches = {path: reach for path, reach in found.items() if set(reach).isdisjoint(apart)}
         for path in found.keys() - reaches.keys() if graphs else ():
             others = [one for one in found[path] if one in apart]
@@ -259,7 +262,8 @@ class _Project:
         self.reaches = reaches
         tried = {}
         for reach in reaches.values():
-            tried.update({path: self._try(path, Support(NAME, graphs=graphs)) for path in reach})
+            kinds = {path: Support(NAME, graphs=graphs, alone=path in self.alone) for path in reach}
+            tried.update({path: self._try(path, kind) for path, kind in kinds.items()})
         blocked = {start for start, reach in reaches.items() if any(tried[path].blocking for path in reach)}
         self._tell_blocked(makers, reaches, blocked, tried, graphs)
         if graphs:
@@ -518,7 +522,12 @@ class _Project:
         done = {
             path: self._try(
                 path,
-                replace(kind, inside=True) if inside else replace(kind, of=placed.support(path, name).of),
+                replace(
+                    kind,
+                    inside=inside,
+                    of="" if inside else placed.support(path, name).of,
+                    alone=path in self.alone,
+                ),
                 path not in imported,
             )
             for path in changing

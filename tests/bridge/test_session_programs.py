@@ -11,6 +11,8 @@ import pytest
 from migrator.bridge.project import Bridges, bridge_project
 from migrator.findings import Severity
 from migrator.harness.environments import migrated_python, original_python
+from migrator.migrate import Options, migrate
+from migrator.source.reading import Source
 from tests import warm
 
 TENSORFLOW1 = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON", "")
@@ -174,6 +176,29 @@ def test_a_file_that_an_estimator_shares_does_not_turn_tensorflow_2_off() -> Non
     assert [one.code for one in made.findings[Path("graph.py")]] == ["TFM199"]
     alone = bridge_project({path: text for path, text in texts.items() if path.name != "train.py"})
     assert "disable_v2_behavior" in alone.texts[Path("graph.py")]
+
+
+def test_a_session_that_has_tensorflow_from_a_file_of_an_estimator_turns_tensorflow_2_off() -> None:
+    common = "import tensorflow as tf\n"
+    estimator = (
+        "from common import tf\n\n\ndef model_fn(features, labels, mode):\n    loss = tf.get_variable('w', [])\n"
+        "    train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())\n"
+        "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)\n\n\n"
+        "tf.estimator.Estimator(model_fn).train(lambda: tf.data.Dataset.from_tensors(1.0))\n"
+    )
+    made = bridged(common=common, train=estimator, graph=f"from common import tf\n\n{GRAPH}{LOOP}")
+    assert made.texts[Path("common.py")] == "import tensorflow.compat.v1 as tf\n"
+    graph = made.texts[Path("graph.py")]
+    assert graph == "from common import tf\ntf.disable_v2_behavior()\n\n" + GRAPH + LOOP
+    assert not bridge_project(made.texts, {Path("graph.py"), Path("train.py"), Path("common.py")}).texts
+
+
+def test_a_file_with_nothing_but_the_import_of_tensorflow() -> None:
+    """No file says both what is read and what it is of."""
+    texts = {"common.py": "import tensorflow as tf\n", "graph.py": f"from common import tf\n\n{GRAPH}{LOOP}"}
+    sources = [Source(Path(name), text.encode(), text, "utf-8", False) for name, text in texts.items()]
+    new = {str(one.source.path): one.text for one in migrate(sources, Options(bridge=True))}
+    assert new["common.py"] == "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\n"
 
 
 @pytest.mark.parametrize(
