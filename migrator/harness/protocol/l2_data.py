@@ -72,22 +72,25 @@ def may_shuffle_alike(original: Recording, migrated: Recording) -> bool:
 
 def of_one_order(level: LevelResult, original: Recording, migrated: Recording) -> LevelResult | None:
     """L2 of two runs in which each pass over the data has the order of the first; None where they still differ."""
+    how = (
+        "where each pass over the data has the order of the first and both programs have one seed as a whole; by "
+        "itself the migrated program reads another order of the same shuffles"
+    )
+    order = "the order of the examples, which is another one of the same shuffles with the same seeds"
+    return _of_short_runs(level, original, migrated, how, order)
+
+
+def _of_short_runs(
+    level: LevelResult, original: Recording, migrated: Recording, how: str, order: str
+) -> LevelResult | None:
+    """L2 where short runs whose shuffles were given one order read the same batches; None where they do not."""
     ours = _sequences(original)
     if not any(ours) or not same_sequences(original, migrated):
         return None
     count = sum(len(sequence) for sequence in ours)
-    summary = (
-        f"{count} batches are the same bit for bit where each pass over the data has the order of the first and both "
-        "programs have one seed as a whole; by itself the migrated program reads another order of the same shuffles, "
-        "and the next levels replay the original's batches"
-    )
+    summary = f"{count} batches are the same bit for bit {how}, and the next levels replay the original's batches"
     return replace(
-        level,
-        status=Status.EQUIVALENT,
-        reason=Reason.ORDER_DIFFERS,
-        summary=summary,
-        differences=(),
-        notes=("the order of the examples, which is another one of the same shuffles with the same seeds",),
+        level, status=Status.EQUIVALENT, reason=Reason.ORDER_DIFFERS, summary=summary, differences=(), notes=(order,)
     )
 
 
@@ -449,18 +452,9 @@ def of_one_seed(level: LevelResult, original: Recording, migrated: Recording) ->
     """L2 of an original with a random order of which the examples say nothing, when each shuffle of both programs was
     given the same seed: then equal pipelines read equal batches, bit for bit. Others leave the level as it was.
     """
-    ours = _sequences(original)
-    if not any(ours) or not same_sequences(original, migrated):
-        return level
-    count = sum(len(sequence) for sequence in ours)
-    summary = (
-        f"{count} batches are the same bit for bit where the shuffles of both programs are given one seed; by "
-        "themselves both read in a random order, and the next levels replay the original's batches"
-    )
+    how = "where the shuffles of both programs are given one seed; by themselves both read in a random order"
     order = "the order of the examples, which is random in the original"
-    return replace(
-        level, status=Status.EQUIVALENT, reason=Reason.ORDER_DIFFERS, summary=summary, differences=(), notes=(order,)
-    )
+    return _of_short_runs(level, original, migrated, how, order) or level
 
 
 def free_cluster(
