@@ -38,6 +38,25 @@ from migrator.harness.runs import (
 #: Replicates of the original from each point, moved by one unit in the last place. One is enough where no number is
 #: further apart than one rounding takes it.
 REPLICATES = 3
+#: What is greater than in the training, where there is room for all points: of features and labels as far as they are
+#: floats. A feature of 1e-6 is where an epsilon is no longer next to nothing, great weights behind great features are
+#: behind what limits a layer's output.
+_STRESSES: tuple[Mapping[str, float], ...] = (
+    {"weights": 10.0},
+    {"weights": 100.0},
+    {"features": 30.0},
+    {"features": 1000.0},
+    {"features": 1e-6},
+    {"features": 30.0, "weights": 100.0},
+    {"labels": 30.0},
+    {"labels": 1000.0},
+)
+#: And where each point takes a run of its own.
+_FEW_STRESSES: tuple[Mapping[str, float], ...] = (
+    {"features": 1000.0, "labels": 1000.0},
+    {"features": 30.0, "weights": 100.0},
+    {"features": 1e-6},
+)
 #: The points where the rate changes, of those that a run reached and of those that stand in its graph.
 _CHANGES = 4
 _FAR = 10
@@ -73,11 +92,16 @@ class Point:
 
 
 def choose(
-    original: Recording, asked: Sequence[int] = (), *, scaled: bool = True, classes: bool = False
+    original: Recording,
+    asked: Sequence[int] = (),
+    *,
+    scaled: bool = True,
+    classes: bool = False,
+    few: bool = False,
 ) -> tuple[Point, ...]:
     """The points of a training; empty where its weights or batches were not recorded. `asked` are more steps; `scaled`
     says whether the migrated program can be given batches with greater numbers, `classes` whether the labels are
-    numbers of classes, of which there are no greater ones.
+    numbers of classes, of which there are no greater ones. `few`: several things are made greater at once.
     """
     by_step: dict[int, tuple[Batch, ...]] = {}
     for batch in original.batches:
@@ -112,13 +136,13 @@ def choose(
     middle = [state for state in states if state <= tolerance.LAST_STATE_STEP][-1:] or states[:1]
     unused = iter(range(3, 10_000))
     float_features, float_labels = (scaled and _floats(kept[0][0], root) for root in ("features", "labels"))
-    float_labels = float_labels and not classes
-    stresses: list[dict[str, float]] = [{"weights": 10.0}, {"weights": 100.0}]
-    stresses += [{"features": factor} for factor in (30.0, 1000.0) if float_features]
-    stresses += [{"features": 1e-6}] if float_features else []  # where an epsilon is no longer next to nothing
-    stresses += [{"features": 30.0, "weights": 100.0}] if float_features else []  # behind what limits a layer's output
-    stresses += [{"labels": factor} for factor in (30.0, 1000.0) if float_labels]
-    for stress in stresses:
+    possible = {"features": float_features, "labels": float_labels and not classes, "weights": True}
+    tried: list[dict[str, float]] = []
+    for stress in _FEW_STRESSES if few else _STRESSES:
+        left = {what: factor for what, factor in stress.items() if possible[what]}
+        if left and left not in tried and (few or left == stress):
+            tried.append(left)
+    for stress in tried:
         step = next(n for n in unused if n not in found and n not in changes)
         add(step, middle[0], **stress)
     return tuple(found.values())
@@ -254,6 +278,7 @@ def judge(
         case.sample_steps,
         scaled=all(one.known for one in found.terms.data),
         classes=labels_are_classes(evidence.main.record_dir, original.batches),
+        few=not case.room.whole,
     )
     rates = set_rates(recording_of(found.compared))
     if rates:  # what the program would do behind its last step, only the program knows
@@ -289,13 +314,14 @@ class _NotTried(Exception):
 
 def divided(points: Sequence[Point], original: Recording, most: int = BYTES) -> Iterator[tuple[Point, ...]]:
     """The points, as many at a time as `most` bytes of weights, slots and gradients allow. Each run begins with the
-    first, which is the start of the training; what it comes to there is recorded in the first part alone.
+    first, which is the start of the training.
     """
     weights, slots = bytes_of(original)
     # On disk at once: of each point weights and slots for both programs, and what four runs have recorded.
     count = max(1, most // max(4 * (2 * weights + slots) + 2 * (weights + slots), 1))
-    yield tuple(points[:count])
-    for start in range(count, len(points), count):
+    first = max(2, count)
+    yield tuple(points[:first])
+    for start in range(first, len(points), count):
         yield (points[0], *points[start : start + count])
 
 
@@ -340,7 +366,8 @@ def _compared(
                 "replay": replay,
                 "steps": len(points),
                 "points": entries,
-                "state_steps": list(range(1 if first else 2, len(points) + 1)),
+                # What the start comes to is known: L4 compares it, too.
+                "state_steps": list(range(1 if first and case.room.whole else 2, len(points) + 1)),
                 "only_training": True,
                 "record_batches": False,
                 "keep_batches": False,
@@ -349,6 +376,9 @@ def _compared(
         )
 
     plans = tolerance.replicate_plans(original.optimizer, REPLICATES)
+
+    # With many weights each run is made when it is needed. Whether the control is seen, the first points show then.
+    counts, controlled = ((1, REPLICATES), True) if case.room.whole else ((0, 1, REPLICATES), first)
 
     def of_original(known: Sequence[Run], count: int) -> list[Run]:
         """The run, if it is not known, and what is missing to `count` replicates."""
@@ -371,7 +401,7 @@ def _compared(
             ]
         replay = found.terms.replay(session, batches)
         made = [run("migrated", "migrated single steps", entries, replay)]
-        if not made[-1].failed:
+        if not made[-1].failed and controlled:
             factor = ladder.CONTROL_FACTOR
             made.append(run("migrated", "migrated single steps, control", entries, replay, learning_rate_factor=factor))
         _remove(entries)
@@ -384,16 +414,16 @@ def _compared(
         return runs
 
     if one_interpreter(case) or not case.room.whole:
-        ours, others = of_original((), 1), of_migrated()
+        ours, others = of_original((), counts[0]), of_migrated()
     else:
         with ThreadPoolExecutor(1) as pool:
-            later = pool.submit(of_original, (), 1)
+            later = pool.submit(of_original, (), counts[0])
             others = of_migrated()
             ours = later.result()
     whole((*ours, *others))
-    known_bad, rename = others[1], names.to_original()
-    assert ours[0].recording is not None
-    others[1] = spared.sharing(ours[0].recording, spared.measured(ours[0].recording, known_bad, rename), rename)
+    rename, base = names.to_original(), ours[0].recording
+    assert base is not None
+    others[1:] = [spared.sharing(base, spared.measured(base, one, rename), rename) for one in others[1:]]
     runs = (*ours, *others)
     for program, known, made in (("original", evidence.main, ours[0]), ("migrated", found.compared, others[0])):
         if not _repeats(original, recording_of(known), recording_of(made), points):
@@ -415,8 +445,10 @@ def _compared(
         )
 
     part = judged()
-    if part is not None and not part.strictly:
-        ours = of_original(ours, REPLICATES)
+    for count in counts[1:]:
+        if part is None or part.strictly or (count > 1 and not case.room.whole and part.far_inside):
+            break
+        ours = of_original(ours, count)
         runs = whole((*ours, *others))
         part = judged()
     return part, tuple(spared.bare(one) for one in runs)

@@ -596,6 +596,9 @@ def _whole(path: Path) -> dict[str, Array]:
     whole: dict[str, Array] = {}
     for part, (_, value) in zip(header["parts"], tensors, strict=True):
         name = part["name"]
+        if value.shape == tuple(part["whole"]):
+            whole[name] = value
+            continue
         if name not in whole:
             whole[name] = np.zeros(part["whole"], value.dtype)
         place = tuple(slice(start, start + size) for start, size in zip(part["offset"], value.shape, strict=True))

@@ -158,14 +158,17 @@ def _not_comparable(original: Recording, other: Recording, names: name_map.NameM
 def _with_numbers(
     session: Session, findings: Findings, progress: OnProgress, versions_differ: bool, strictly: bool
 ) -> Findings:
-    """L3 to L5, with as many replicates as they need, and L4b. `strictly`: whether one may be enough."""
+    """L3 to L5, with as many replicates as they need, and L4b. `strictly`: whether one may be enough, which it may be
+    for many weights, too.
+    """
     case, base = findings.case, findings
-    for count in (1, tolerance.REPLICATES) if strictly else (tolerance.REPLICATES,):
+    for count in (1, tolerance.REPLICATES) if strictly or not case.room.whole else (tolerance.REPLICATES,):
         evidence = with_replicates(session, case, findings.original, progress, count=count)
         if evidence.failed_run is not None:
             return _failed(replace(base, original=evidence), evidence.failed_run)
         findings = _judged(replace(base, original=evidence), versions_differ)
-        if len(evidence.replicates) > 1 or _shown(findings, findings.levels[len(base.levels) :]):
+        levels = findings.levels[len(base.levels) :]
+        if len(evidence.replicates) > 1 or (_shown(findings, levels) and (strictly or _far_inside(levels))):
             break
     if not findings.settled and not case.both_original and not _spoiled(findings):
         findings = _with_single_steps(session, findings, versions_differ)
@@ -181,6 +184,11 @@ def _shown(findings: Findings, levels: Sequence[LevelResult]) -> bool:
     """Whether all numbers agree and each known-bad version of the migrated program was seen in them."""
     agreed = all(level.status is Status.EQUIVALENT for level in levels)
     return agreed and all(one.status != MISSED or BY_ID[one.id].family is Family.DATA for one in findings.mutants)
+
+
+def _far_inside(levels: Sequence[LevelResult]) -> bool:
+    """Whether floors half as great, which is what further replicates may show, would change nothing."""
+    return all(level.ratio is None or level.ratio <= tolerance.MINIMUM_C / tolerance.OF_ONE for level in levels)
 
 
 def _limits(evidence: OriginalEvidence, found: MigratedEvidence, versions_differ: bool) -> tolerance.Tolerance:
@@ -316,8 +324,25 @@ def _evaluated(case: Case, evidence: OriginalEvidence, found: MigratedEvidence) 
     return ours, theirs
 
 
-def _with_evaluation(findings: Findings) -> Findings:
+def _with_all_replicates(session: Session, findings: Findings, progress: OnProgress, versions_differ: bool) -> Findings:
+    """The noise of all replicates, where that of one is not enough; the findings have failed if one of them did."""
+    evidence = with_replicates(session, findings.case, findings.original, progress)
+    if evidence.failed_run is not None:
+        return _failed(replace(findings, original=evidence), evidence.failed_run)
+    return replace(findings, original=evidence, limits=_limits(evidence, findings.migrated, versions_differ))
+
+
+def _with_evaluation(session: Session, findings: Findings, progress: OnProgress, versions_differ: bool) -> Findings:
     """L7, from the runs in which evaluation was looked at."""
+    judged = _evaluation_judged(findings)
+    level = judged.level(l7_evaluation.ID)
+    if level is None or level.status is not Status.DIFFERENT or len(findings.original.replicates) != 1:
+        return judged
+    findings = _with_all_replicates(session, findings, progress, versions_differ)
+    return findings if findings.original.failed_run is not None else _evaluation_judged(findings)
+
+
+def _evaluation_judged(findings: Findings) -> Findings:
     pair = _evaluated(findings.case, findings.original, findings.migrated)
     if pair is None or findings.limits is None:
         return findings
@@ -347,10 +372,10 @@ def _with_artefacts(session: Session, findings: Findings, progress: OnProgress, 
     judged = l8_artefacts.judge(ours, theirs, findings.limits, served)
     if judged.level.status is Status.DIFFERENT and len(evidence.replicates) == 1:
         # c may be greater than it was taken for.
-        evidence = with_replicates(session, findings.case, evidence, progress)
+        findings = _with_all_replicates(session, findings, progress, versions_differ)
+        evidence = findings.original
         if evidence.failed_run is not None:
-            return _failed(replace(findings, original=evidence), evidence.failed_run)
-        findings = replace(findings, original=evidence, limits=_limits(evidence, found, versions_differ))
+            return findings
         assert findings.limits is not None
         judged = l8_artefacts.judge(ours, theirs, findings.limits, served)
     level, artefacts = judged.level, judged.artefacts
@@ -540,7 +565,7 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
         if asynchronous(case.shape) and not findings.settled:
             findings = _with_order(session, findings, progress, versions_differ)
         if not findings.settled:
-            findings = _with_evaluation(findings)
+            findings = _with_evaluation(session, findings, progress, versions_differ)
         if not findings.settled:
             findings = _with_artefacts(session, findings, progress, versions_differ)
         if not findings.settled:

@@ -118,7 +118,16 @@ def _graded(findings: Findings, levels: Sequence[LevelResult]) -> grade.Grade:
     together = original is not None and len(original.participation) > 1
     trainers = len(case.shape.trainers()) if in_order or together else 1
     whole = original, recording_of(findings.migrated.main)
-    return grade.grade(levels, findings.artefacts, original, compared, trainers, whole)
+    return grade.grade(levels, findings.artefacts, original, compared, trainers, whole, _spared(findings))
+
+
+def _spared(findings: Findings) -> str:
+    """What a comparison of many weights does without, in words."""
+    if findings.case.room.whole:
+        return ""
+    count = len(findings.original.replicates)
+    noise = f"noise of {count} replicate{'' if count == 1 else 's'}"
+    return f"many weights: {noise}, weights compared after the first step, the last and single ones"
 
 
 def _with_requirements(decided: verdict.Verdict, judged: grade.Grade, case: Case) -> verdict.Verdict:

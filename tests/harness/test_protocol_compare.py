@@ -15,6 +15,19 @@ from migrator.harness.protocol.tolerance import EPS, FORWARD, TRAJECTORY, UPDATE
 KEY = (Quantity(STATE, "w"), 1)
 
 
+def test_numbers_whose_difference_no_float_holds_are_no_equal_ones() -> None:
+    found = compare(np.float64([1.0, 1e308]), np.float64([1.0, -1e308]))
+    assert (found.kind, found.absolute, found.index) == (Kind.VALUE, float("inf"), (1,))
+
+
+def test_integers_are_the_same_or_not() -> None:
+    for value in (np.int64([2**62, 2**62 + 1]), np.array([True, False])):
+        other = value.copy()
+        other[1] = value[0]
+        assert compare(value, value.copy()).absolute == 0.0
+        assert (compare(value, other).absolute, compare(value, other).index) == (1.0, (1,))
+
+
 def passes(original: object, migrated: object) -> bool:
     """Whether a difference would pass for noise, with a floor of some ulps of the largest element."""
     a = None if original is None else np.asarray(original)

@@ -84,6 +84,9 @@ def test_the_grade_in_one_line() -> None:
         "15 of 20 steps; levels L4, L5 (not L8); ran: train; artefacts: none (not predictions); "
         "a learning rate 0.01 % off would have been seen"
     )
+    assert "; many weights: noise of 1 replicate; a learning" in grade.line(
+        found(spared="many weights: noise of 1 replicate")
+    )
 
 
 @pytest.mark.parametrize(

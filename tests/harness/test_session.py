@@ -21,6 +21,7 @@ from migrator.harness.mutants.bench import try_mutants
 from migrator.harness.protocol import l0_runs, l2_data, l4b_single_steps, name_map
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Recording
+from migrator.harness.room import SPARSE
 from migrator.harness.runs import Run
 from migrator.harness.telling import report_of
 
@@ -301,6 +302,18 @@ class TestReplicates:
     def test_six_where_the_numbers_differ(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         asked, found = self.judged(monkeypatch, tmp_path, migrated_of(self.ORIGINAL, learning_rate=0.0505))
         assert asked == [6] and found.settled
+
+    @pytest.mark.parametrize(("far", "counts"), [(0.0, [1]), (1e-2, [1, 6])])
+    def test_one_where_there_are_many_weights_and_it_decides(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, far: float, counts: list[int]
+    ) -> None:
+        # So far apart no control stands out, and one replicate decides nothing.
+        monkeypatch.setattr(session, "_agree_strictly", lambda *args: False)
+        migrated = migrated_of(self.ORIGINAL, float64_sums=True)
+        asked, found = self.judged(monkeypatch, tmp_path, migrated, far, room=SPARSE)
+        assert asked == counts and found.limits is not None and found.limits.replicates == counts[-1]
+        asked, found = self.judged(monkeypatch, tmp_path, migrated, far)
+        assert asked == [6]
 
     def test_six_where_mistakes_are_tried(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert self.judged(monkeypatch, tmp_path, migrated_of(self.ORIGINAL), all_mutants=True)[0] == [6]

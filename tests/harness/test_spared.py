@@ -76,7 +76,7 @@ def test_each_part_begins_with_the_start(count: int) -> None:
     assert slots == 2 * weights
     parts = list(points.divided(chosen, recording, count * 22 * weights))  # Adam: 4 * (2 + 2) + 2 * (1 + 2)
     assert all(part[0] == chosen[0] for part in parts)
-    assert [len(part) for part in parts[:2]] == [max(1, count), 1 + max(1, count)]
+    assert [len(part) for part in parts[:2]] == [max(2, count), 1 + max(1, count)]
     assert tuple(point for number, part in enumerate(parts) for point in part[number > 0 :]) == chosen
 
 
@@ -136,6 +136,38 @@ def test_parts_are_one_level() -> None:
     assert level.status is Status.EQUIVALENT and "single steps 1, 7, 500 agree" in level.summary
     assert level.control is not None and level.control.detected
     assert l4b_single_steps.judge([part(1, 7, seen=False)]).status is Status.INCONCLUSIVE
+
+
+def test_a_part_without_a_control_or_replicates() -> None:
+    original, others = replicates()
+    mapped = dict(zip(names("migrated").values(), names("original").values(), strict=True))
+    taken, starts = [l4b_single_steps.Taken(step) for step in (1, 7)], dict.fromkeys(range(1, 13), original.initial)
+
+    def of(program: Program, originals: list[Recording]) -> l4b_single_steps.Part:
+        found = l4b_single_steps.compared(originals, [run(program)], taken, starts, mapped, versions_differ=True)
+        assert found is not None
+        return found
+
+    alike = of(migrated_of(ADAM), [original])
+    assert alike.strictly and alike.far_inside and not alike.control.detected
+    # What the first points have shown of the control counts for all.
+    level = l4b_single_steps.judge([part(1, 7), alike])
+    assert level.status is Status.EQUIVALENT and level.control is not None and level.control.detected
+    wrong = migrated_of(replace(ADAM, learning_rate=0.0101))
+    assert not of(wrong, [original]).strictly and not of(wrong, [original, others[0]]).far_inside
+
+
+def test_few_stresses_make_several_things_greater_at_once() -> None:
+    recording = run(ADAM)
+    few = [one.stress for one in points.choose(recording, few=True) if one.stress]
+    assert few == [
+        "features times 1000 and labels times 1000",
+        "features times 30 and weights times 100",
+        "features times 1e-06",
+    ]
+    words = [one.stress for one in points.choose(recording, few=True, scaled=False) if one.stress]
+    assert words == ["weights times 100"]
+    assert len({one.stress for one in points.choose(recording)}) == 1 + 8
 
 
 def test_a_part_that_differs_decides() -> None:

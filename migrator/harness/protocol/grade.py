@@ -24,7 +24,7 @@ class Grade:
     have something to say about these programs. `sees` are the smallest errors that the levels would have found, and
     `modes` what of a program ran: "train", "evaluate", "predict". `artefacts` were found to be the same, `missing`
     could not be compared. `lines` say which lines of the programs' files ran, of the original and of the migrated
-    program (None: not watched).
+    program (None: not watched). `spared` says what was left out because of the number of weights, "" where nothing was.
     """
 
     steps: int
@@ -38,6 +38,7 @@ class Grade:
     artefacts: tuple[str, ...]
     missing: tuple[str, ...]
     lines: tuple[Covered | None, Covered | None] = (None, None)
+    spared: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,10 @@ def grade(
     migrated: Recording | None,
     trainers: int = 1,
     whole: tuple[Recording | None, Recording | None] = (None, None),
+    spared: str = "",
 ) -> Grade:
     """The grade of a comparison with these levels; the recordings are those that L5 judged, None where there are
-    none. `whole` are the runs of both programs to their ends, whose lines were watched.
+    none. `whole` are the runs of both programs to their ends, whose lines were watched, and `spared` is as there.
     """
     passed = tuple(level.id for level in levels if level.status is Status.EQUIVALENT)
     judged = next((level for level in levels if level.id == "L5" and level.status is Status.EQUIVALENT), None)
@@ -101,6 +103,7 @@ def grade(
         artefacts=tuple(one.name for one in artefacts if one.status == "same"),
         missing=tuple(one.name for one in artefacts if one.status in ("missing", "not compared")),
         lines=(_covered(whole[0]), _covered(whole[1])),
+        spared=spared,
     )
 
 
@@ -151,6 +154,7 @@ def line(found: Grade) -> str:
     if found.artefacts or found.missing:
         missing = f" (not {', '.join(found.missing)})" if found.missing else ""
         told.append(f"artefacts: {', '.join(found.artefacts) or 'none'}{missing}")
+    told += [found.spared] if found.spared else []
     return "; ".join([*told, *found.sees[:1]])
 
 

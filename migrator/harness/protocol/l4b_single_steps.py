@@ -104,6 +104,12 @@ class Part:
     strictly: bool = False
     """Whether no number is further apart than one rounding takes it, so that more replicates would change nothing."""
 
+    @property
+    def far_inside(self) -> bool:
+        """Whether nothing differs, and floors half as great, which more replicates may show, would not change that."""
+        most = tolerance.MINIMUM_C / tolerance.OF_ONE
+        return self.different is None and (self.worst is None or self.worst.ratio <= most)
+
 
 def compared(
     originals: Sequence[Recording],
@@ -115,16 +121,18 @@ def compared(
     versions_differ: bool,
     added: Mapping[str, float] | None = None,
 ) -> Part | None:
-    """Compares the single steps of `originals` (the run, then replicates) and `migrated` (the run, then the control);
-    None if both programs recorded none of them.
+    """Compares the single steps of `originals` (the run, then replicates) and `migrated` (the run, then the control
+    where there is one); None if both programs recorded none of them.
 
     `taken` says what the steps of the runs were, `starts` which weights each began with; `added` as for the tolerance.
     """
-    ours, theirs, wrong = originals[0], migrated[0], migrated[1]
+    ours, theirs, wrong = originals[0], migrated[0], migrated[1] if len(migrated) > 1 else None
     count = min(max((step.number for step in one.steps), default=0) for one in (*originals, *migrated))
     taken = taken[:count]
     table, other = _table(ours, taken), _table(theirs, taken, to_original)
-    control: Others = {**_table(wrong, taken, to_original), **measurements.gone(wrong, table)}
+    control: Others = {}
+    if wrong is not None:
+        control = {**_table(wrong, taken, to_original), **measurements.gone(wrong, table)}
     steps = _usable(table, taken)
     families = [{(key[0].family, key[1]) for key in one} for one in (table, other)]
     common = families[0] & families[1]  # what only one of two recorders writes is no finding about a program
@@ -138,7 +146,7 @@ def compared(
         return None
     limits = tolerance.derive(ours, originals[1:], versions_differ=versions_differ, starts=starts, added=added)
     found = judging.judge(table, other, limits, ours)
-    seen = judging.judge(table, control, limits, ours)
+    seen = judging.judge(table if wrong is not None else {}, control, limits, ours)
     stressed = {place for place, one in enumerate(taken, start=1) if one.stress}
     plain = found.where(lambda f: f.step not in stressed and not f.unjudged)
     sizes, nothing = _sizes(table, stressed), np.zeros(())
@@ -159,7 +167,7 @@ def compared(
     apart = judging.judge(table, other, bare, ours).where(
         lambda f: f.unjudged or (f.outside and (f.step not in stressed or gross(f)))
     )
-    strictly = verdict.detected and not (outside or apart.findings or found.unjudged)
+    strictly = (verdict.detected or wrong is None) and not (outside or apart.findings or found.unjudged)
     return Part(tuple(ordinary), tuple(tried), plain.worst, verdict, tuple(notes), said, different, strictly)
 
 

@@ -165,8 +165,7 @@ def _rounding(
         return math.inf
     moved = scale
     if start is not None and start.shape == value.shape:
-        pairs = compare.blocks(value, start)
-        moved = max(float(np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)))) for _, (a, b) in pairs)
+        moved, _ = compare.greatest_difference(value, start)
     return EPS * (own * scale + max(spread, condition) * moved)
 
 
