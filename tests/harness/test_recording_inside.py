@@ -1,11 +1,14 @@
 """The parts of the recorder that need no TensorFlow."""
 
 import ast
+import builtins
 import contextlib
 import functools
 import importlib.util
 import inspect
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -442,34 +445,186 @@ def test_metrics_of_one_name_in_a_loop_stay_apart() -> None:
     assert [evaluation.name(metric) for metric in several] == ["mean", "auc", "mean_1"]
 
 
-def test_lines_that_run_are_told_from_those_that_can(tmp_path: Path) -> None:
+@pytest.fixture
+def lines() -> Iterator[Any]:
+    """What notes the lines that run."""
+    module = together("lines")
+    seen = module.Lines(None)
+    with patch.object(builtins, module.NAME, seen.seen.add, create=True):
+        yield seen
+
+
+def run_watched(lines: Any, program: Path, text: str, **names: Any) -> dict[str, Any]:
+    program.write_text(text)
+    names = {"__name__": "__main__", **names}
+    exec(lines.compiled(text.encode(), str(program)), names)
+    return names
+
+
+def test_lines_that_run_are_told_from_those_that_can(tmp_path: Path, lines: Any) -> None:
     program = tmp_path / "train.py"
-    program.write_text(
+    run_watched(
+        lines,
+        program,
         '"""Trains."""\n\n\ndef used(x):\n    if x:\n        return 1\n    return 2\n\n\n'
-        "def unused():\n    return 3\n\n\nfor _ in range(3):\n    used(True)\n"
+        "def unused():\n    return 3\n\n\nfor _ in range(3):\n    used(True)\n",
     )
-    lines = together("lines")
-    written = {}
-    folder = SimpleNamespace(write_json=lambda name, value: written.update(value))
-    seen = lines.Lines(folder)
-    before = sys.gettrace()
-    try:
-        sys.settrace(seen.trace)
-        exec(compile(program.read_text(), str(program), "exec"), {})
-    finally:
-        sys.settrace(before)
     # What AutoGraph made of `unused` ran: its first line comes of line 11 of the program.
-    made = "/tmp/__autograph_generated_file_a.py"
-    seen.ran[made], seen.origins[made, 7] = {7, 8}, (str(program), 11)
-    try:
-        seen.write()
-    finally:
-        sys.settrace(before)
-    (said,) = written.values()
+    made = str(tmp_path / "__autograph_generated_file_a.py")
+    run_watched(lines, Path(made), "\n" * 6 + "x = 3\ny = 4\n")
+    lines.origins[made, 7] = (str(program), 11)
+    assert set(lines.said()) == {str(program)}
+    said = lines.said()[str(program)]
     assert set(said["of"]) - set(said["ran"]) == {7}
-    assert {4, 5, 6, 10, 11, 14, 15} <= set(said["ran"])
+    assert {1, 4, 5, 6, 10, 11, 14, 15} <= set(said["ran"])
     assert said["branches"] == [(5, "else"), (5, "then"), (14, "body")]
     assert said["taken"] == [(5, "then"), (14, "body")]
+
+
+WHOLE = '''"""All kinds of statements."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+
+
+@functools.lru_cache(
+    maxsize=None
+)
+def f(
+    x,
+    y=3,
+):
+    """Of several lines:
+
+    this is one.
+    """
+    global z
+    z = [
+        x,
+        y if x else
+        0,
+    ]
+    return z
+
+
+def only_a_docstring():
+    """Nothing else."""
+
+
+class A:
+    """Has a docstring."""
+
+    one: int = 1
+    of = staticmethod(lambda: (
+        None.gone
+    ))
+
+    def never(self):
+        return (
+            1
+        )
+
+
+def generator():
+    for x in (
+        __name__, 2,
+    ):
+        yield x
+    else:
+        yield 3
+
+
+with contextlib.suppress(
+    ValueError
+), contextlib.suppress(KeyError):
+    try:
+        f(1)
+        only_a_docstring()
+        raise ValueError(*generator())
+    except KeyError:
+        never = 1
+    except (
+        TypeError,
+        ValueError,
+    ) as error:
+        raised = error.args
+    finally:
+        at_the_end = True
+shown = f"""{f(0)}
+{z}"""
+text = A.__doc__, f.__doc__, only_a_docstring.__doc__, A.__annotations__, __doc__
+place = f.__wrapped__.__code__.co_firstlineno
+'''
+
+
+def test_a_watched_program_does_what_it_did(tmp_path: Path, lines: Any) -> None:
+    program = tmp_path / "train.py"
+    plain: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(WHOLE, str(program), "exec"), plain)
+    watched = run_watched(lines, program, WHOLE)
+    for name in ("shown", "text", "place", "raised", "at_the_end"):
+        assert watched[name] == plain[name], name
+    assert watched.keys() == plain.keys() and vars(watched["A"]).keys() == vars(plain["A"]).keys()
+    said = lines.said()[str(program)]
+    numbers = {text.strip(): line for line, text in enumerate(WHOLE.splitlines(), 1)}
+    assert set(said["of"]) - set(said["ran"]) == {
+        numbers[text] for text in ("return (", "1", "except KeyError:", "never = 1") if numbers[text] in said["of"]
+    }
+    assert {
+        numbers["z = ["],
+        numbers["return z"],
+        numbers["__name__, 2,"],
+        numbers["yield 3"],
+        numbers["ValueError,"],
+    } <= set(said["ran"])
+    # Whether a lambda was called is not seen.
+    assert numbers["None.gone"] not in said["of"]
+    assert (numbers["except ("], "except") in said["taken"]
+    assert (numbers["except KeyError:"], "except") in set(said["branches"]) - set(said["taken"])
+
+
+def test_a_program_that_cannot_be_compiled_says_so_as_before(tmp_path: Path, lines: Any) -> None:
+    for text in ("x = (\n", "return 1\n"):
+        found = []
+        for compiled in (lines.compiled, functools.partial(compile, mode="exec")):
+            with pytest.raises(SyntaxError) as error:
+                compiled(text, str(tmp_path / "train.py"))
+            found.append((error.value.args, error.value.lineno))
+        assert found[0] == found[1]
+    # What is nested deeply runs.
+    deep = "".join(" " * depth + "if True:\n" for depth in range(99)) + " " * 99 + "x = 1\n"
+    names: dict[str, Any] = {}
+    exec(lines.compiled(deep, str(tmp_path / "deep.py")), names)
+    exec(lines.compiled("y = " + "+".join(["1"] * 2000), str(tmp_path / "long.py")), names)
+    assert (names["x"], names["y"]) == (1, 2000)
+
+
+def test_imported_modules_are_watched_and_libraries_are_not(tmp_path: Path) -> None:
+    """Also where there is a compiled file already, which is left as it is."""
+    (tmp_path / "helper.py").write_text("def f():\n    return 1\n")
+    (tmp_path / "train.py").write_text("import helper\nimport colorsys\nhelper.f()\n")
+    program = f"""
+import json, runpy, sys
+sys.path[:0] = [{str(tmp_path)!r}]
+import helper
+del sys.modules["helper"]
+sys.path.append({str(INSIDE)!r})
+import lines, types
+lines.install(types.SimpleNamespace(write_json=lambda name, value: print(json.dumps(value))))
+runpy.run_path({str(tmp_path / "train.py")!r}, run_name="__main__")
+"""
+    api = "tensorflow.python.autograph.impl.api"
+    stand_in = f"import sys, types; sys.modules[{api!r}] = types.ModuleType({api!r})"
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    run = subprocess.run(
+        [sys.executable, "-c", stand_in + program], capture_output=True, text=True, check=True, env=environment
+    )
+    said = json.loads(run.stdout)
+    assert {Path(path).name: one["ran"] for path, one in said.items()} == {"helper.py": [1, 2], "train.py": [1, 2, 3]}
+    [compiled] = (tmp_path / "__pycache__").glob("helper*.pyc")
+    assert b"__tf_migrate_runs__" not in compiled.read_bytes()
 
 
 BRANCHES = """def f(x):
@@ -517,33 +672,28 @@ if __name__ == "__main__":
     ],
 )
 def test_branches_that_were_taken_are_told_from_those_that_can_be(
-    called_with: tuple[int, ...], taken: set[tuple[int, str]], tmp_path: Path
+    called_with: tuple[int, ...], taken: set[tuple[int, str]], tmp_path: Path, lines: Any
 ) -> None:
     program = tmp_path / "train.py"
-    program.write_text(BRANCHES)
-    lines = together("lines")
-    seen = lines.Lines(None)
-    names: dict[str, Any] = {"__name__": "other"}
-    before = sys.gettrace()
-    try:
-        sys.settrace(seen.trace)
-        exec(compile(BRANCHES, str(program), "exec"), names)
-        for one in called_with:
-            names["f"](one)
-    finally:
-        sys.settrace(before)
+    names = run_watched(lines, program, BRANCHES, __name__="other")
+    for one in called_with:
+        names["f"](one)
     every = {(2, "then"), (2, "else"), (4, "then"), (4, "else"), (8, "body"), (11, "then"), (11, "else")}
     every |= {(13, "except"), (15, "then"), (15, "else")}
-    found = lines.taken(str(program), seen.ran[str(program)], seen.jumps[str(program)])
-    assert (set(found[0]), set(found[1])) == (taken, every)
+    said = lines.said()[str(program)]
+    assert (set(said["taken"]), set(said["branches"])) == (taken, every)
 
 
-def test_an_else_that_is_not_written_is_left_out_where_nobody_sees_it(tmp_path: Path) -> None:
-    """What AutoGraph makes of a function has lines, and no steps from one line of the program to the next."""
+def test_an_else_that_is_not_written_is_left_out_where_nobody_sees_it(tmp_path: Path, lines: Any) -> None:
+    """What AutoGraph makes of a function has lines, and no statement for what is not written."""
     program = tmp_path / "train.py"
-    program.write_text(BRANCHES)
-    taken, there = together("lines").taken(str(program), {2, 3, 15}, set())
-    assert taken == [(2, "then")] and (15, "else") not in there and (15, "then") in there and (11, "else") in there
+    run_watched(lines, program, BRANCHES, __name__="other")
+    made = str(tmp_path / "__autograph_generated_file_b.py")
+    run_watched(lines, Path(made), "x = 1\nx = 2\nx = 3\n")
+    lines.origins.update({(made, 1): (str(program), 2), (made, 2): (str(program), 3), (made, 3): (str(program), 15)})
+    said = lines.said()[str(program)]
+    assert said["taken"] == [(2, "then")]
+    assert {(15, "then"), (11, "else")} <= set(said["branches"]) and (15, "else") not in said["branches"]
 
 
 def test_weights_that_were_evaluated_are_kept_until_there_are_many(
@@ -560,21 +710,6 @@ def test_weights_that_were_evaluated_are_kept_until_there_are_many(
         Path(path).write_bytes(b"sixbytes"[:6])
         assert evaluated(step) is None
     assert evaluated(3) is None
-
-
-def test_what_is_called_for_each_example_is_not_watched_to_its_end(tmp_path: Path) -> None:
-    program = tmp_path / "train.py"
-    program.write_text(
-        "def of(x):\n    if x > 5000:\n        return 0\n    return 1\n\nfor x in range(5010):\n    of(x)\n"
-    )
-    seen = together("lines").Lines(None)
-    before = sys.gettrace()
-    try:
-        sys.settrace(seen.trace)
-        exec(compile(program.read_text(), str(program), "exec"), {})
-    finally:
-        sys.settrace(before)
-    assert {1, 2, 4, 6, 7} <= seen.ran[str(program)] and 3 not in seen.ran[str(program)]
 
 
 def test_weights_that_keras_makes_of_classes_are_not_replayed() -> None:

@@ -182,6 +182,8 @@ def install(plan):
         modules["mutate_keras3" if is_keras3(tf) else "mutate"].install(tf, plan, folder)
     if plan.get("lines"):
         modules["lines"].install(folder)  # the last: what is above is not the program's
+    else:
+        modules["lines"].leave_unnoted()
     # A user's own module may bear one of these plain names; ours live on through the patches.
     for name in SIBLINGS:
         sys.modules.pop(name, None)
