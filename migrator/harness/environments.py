@@ -29,6 +29,8 @@ _FIRST_PYTHON = (3, 7)
 _LAYOUT = 1
 _SHOWN_LINES = 15
 _OTHER_TENSORFLOWS = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly", "tensorflow-estimator", "keras")
+# TensorFlow computes nothing with it, and what programs need of it (pkg_resources) is gone from later versions.
+_REPLACED = ("setuptools",)
 
 Say = Callable[[str], None]
 
@@ -323,12 +325,14 @@ def _add(specification: Specification, folder: Path, say: Say) -> None:
         shutil.copytree(base, made, symlinks=True, copy_function=os.link)
         python = made / "bin" / "python"
         frozen = _run(specification, [uv, "pip", "freeze", "--python", str(python)])
+        wanted = [line for file in extra.files for line in _requirements(file)] + list(extra.packages)
+        replaced = {_package(line) for line in wanted} & set(_REPLACED)
+        frozen = [line for line in frozen if _package(line) not in replaced]
         has = {_package(line) for line in frozen}
         (partial / "kept.txt").write_text("\n".join(frozen) + "\n")
         dropped = [name for name in (*_OTHER_TENSORFLOWS, *specification.without) if name not in has]
         (partial / "excluded.txt").write_text("".join(f"{name} ; python_version < '0'\n" for name in dropped))
         # A project's requirements are those for TensorFlow 1: what the environment has stays as it is.
-        wanted = [line for file in extra.files for line in _requirements(file)] + list(extra.packages)
         (partial / "wanted.txt").write_text("".join(f"{line}\n" for line in wanted if _package(line) not in has))
         install = [uv, "pip", "install", "--compile-bytecode", "--python", str(python)]
         install += ["--constraints", str(partial / "kept.txt"), "--overrides", str(partial / "excluded.txt")]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from migrator.harness import environments
-from migrator.harness.environments import EnvironmentNotReady, migrated_python, original_python
+from migrator.harness.environments import EnvironmentNotReady, Extra, migrated_python, original_python
 
 # Makes "environments" whose python is a shell script and notes its calls; those that contain $FAIL fail.
 FAKE_UV = """#!/bin/sh
@@ -20,7 +20,9 @@ case "$1" in
 venv) sleep 0.2; mkdir -p "$last/bin"
       printf '#!/bin/sh\\necho "$@" >> "$FAKE/trials"\\n' > "$last/bin/python"
       chmod +x "$last/bin/python";;
-pip) case "$*" in *--overrides*) cat "$6" > "$FAKE/excluded";; esac;;
+pip) case "$*" in *--overrides*) cat "$6" > "$FAKE/excluded";; esac
+     case "$*" in *--constraints*) cat "$last" > "$FAKE/wanted"; cat "${last%/*}/kept.txt" > "$FAKE/kept";; esac
+     if [ "$2" = freeze ]; then printf 'tensorflow==2.21.0\nnumpy==2.4.6\nsetuptools==84.2.1\n'; fi;;
 esac
 """
 
@@ -256,3 +258,12 @@ def test_main_prints_both_or_the_reason(
     monkeypatch.setenv("TF_MIGRATE_ORIGINAL_PYTHON", str(fake / "nowhere"))
     assert environments.main() == 1
     assert capsys.readouterr().err.startswith("error: TF_MIGRATE_ORIGINAL_PYTHON is")
+
+
+def test_what_is_added_may_replace_setuptools_and_nothing_else(fake: Path) -> None:
+    """tensorflow_hub imports pkg_resources, which the setuptools of the environment has no more."""
+    migrated_python(extra=Extra(packages=("numpy<2", "setuptools<80", "tensorflow-hub")))
+    assert (fake / "wanted").read_text().splitlines() == ["setuptools<80", "tensorflow-hub"]
+    assert (fake / "kept").read_text().splitlines() == ["tensorflow==2.21.0", "numpy==2.4.6"]
+    migrated_python(extra=Extra(packages=("tabulate",)))
+    assert (fake / "kept").read_text().splitlines()[-1] == "setuptools==84.2.1"
