@@ -146,8 +146,8 @@ made = est.predictor_from_estimator(estimator, raw, output_key="predict")
 found["predictor of estimator"] = made({"x": [[0.5, -1.0]]})
 
 
-def experiment_fn(run_config, hparams):
-    model = est.LinearRegressor([x], config=run_config, optimizer=tf.train.GradientDescentOptimizer(hparams.rate))
+def experiment_fn(run_config, params):
+    model = est.LinearRegressor([x], config=run_config, optimizer=tf.train.GradientDescentOptimizer(params.rate))
     return est.Experiment(
         model, lambda: input_fn(None), input_fn, train_steps=6, eval_steps=None, min_eval_frequency=2,
         export_strategies=[est.make_export_strategy(serving, exports_to_keep=1)], check_interval_secs=0,

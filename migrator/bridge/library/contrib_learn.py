@@ -363,7 +363,7 @@ def run_experiment(experiment_fn, output_dir=None, schedule=None, run_config=Non
     if run_config is not None:
         if not run_config.model_dir:
             raise ValueError("run_config must have a model_dir")
-        experiment = experiment_fn(run_config=run_config, hparams=hparams)
+        experiment = experiment_fn(run_config, hparams)
     elif hparams is not None:
         raise ValueError("hparams cannot be given with output_dir")
     else:
