@@ -102,15 +102,15 @@ def _run_beside(
     """
     stop = threading.Event()
     begun: list[Future[OriginalEvidence]] = []
-    strictly: list[bool] = []
+    enough: list[bool] = []
     with ThreadPoolExecutor(1) as pool:
 
         def begin(found: MigratedEvidence) -> None:
-            strictly.append(_agree_strictly(case, evidence, found, versions_differ))
+            enough.append(_one_is_enough(case, evidence, found, versions_differ))
             # Two clusters at once would only get in each other's way, and a server makes one run at a time; two
             # local programs in two interpreters have a core each, and their weights have to fit into memory.
             if not case.shape.counts and not one_interpreter(case) and case.room.whole:
-                count = 1 if strictly[0] else tolerance.REPLICATES
+                count = 1 if enough[0] else tolerance.REPLICATES
                 begun.append(pool.submit(with_replicates, session, case, evidence, progress, stop, count))
 
         try:
@@ -121,7 +121,20 @@ def _run_beside(
             if not isinstance(error, Exception):
                 session.original.close()
             raise
-        return found, begun[0].result() if begun else evidence, any(strictly)
+        return found, begun[0].result() if begun else evidence, any(enough)
+
+
+def _one_is_enough(case: Case, evidence: OriginalEvidence, found: MigratedEvidence, versions_differ: bool) -> bool:
+    """Whether more replicates could not change what is said of the two programs."""
+    # Mistakes that are tried are judged by the spread: those inside it are none that the workload could show.
+    if case.all_mutants:
+        return False
+    return _differ_without_numbers(found.levels) or _agree_strictly(case, evidence, found, versions_differ)
+
+
+def _differ_without_numbers(levels: Sequence[LevelResult]) -> bool:
+    """Whether settings, variables or data differ (L0b to L2): numbers are compared to show what comes of it."""
+    return any(level.status is Status.DIFFERENT for level in levels)
 
 
 def _agree_strictly(case: Case, evidence: OriginalEvidence, found: MigratedEvidence, versions_differ: bool) -> bool:
@@ -129,8 +142,7 @@ def _agree_strictly(case: Case, evidence: OriginalEvidence, found: MigratedEvide
     number. How far many roundings take the original apart cannot change what is said of them then.
     """
     original, migrated, names = evidence.main.recording, recording_of(found.compared), found.names
-    # Mistakes that are tried are judged by the spread: those inside it are none that the workload could show.
-    if case.all_mutants or original is None or migrated is None or names is None:
+    if original is None or migrated is None or names is None:
         return False
     if _not_comparable(original, migrated, names, whole=True) is not None:
         return False
@@ -156,19 +168,19 @@ def _not_comparable(original: Recording, other: Recording, names: name_map.NameM
 
 
 def _with_numbers(
-    session: Session, findings: Findings, progress: OnProgress, versions_differ: bool, strictly: bool
+    session: Session, findings: Findings, progress: OnProgress, versions_differ: bool, one_may_do: bool
 ) -> Findings:
-    """L3 to L5, with as many replicates as they need, and L4b. `strictly`: whether one may be enough, which it may be
-    for many weights, too.
-    """
+    """L3 to L5, with as many replicates as they need, and L4b. For many weights one may do in any case."""
     case, base = findings.case, findings
-    for count in (1, tolerance.REPLICATES) if strictly or not case.room.whole else (tolerance.REPLICATES,):
+    decided = one_may_do and _differ_without_numbers(base.levels)
+    for count in (1, tolerance.REPLICATES) if one_may_do or not case.room.whole else (tolerance.REPLICATES,):
         evidence = with_replicates(session, case, findings.original, progress, count=count)
         if evidence.failed_run is not None:
             return _failed(replace(base, original=evidence), evidence.failed_run)
         findings = _judged(replace(base, original=evidence), versions_differ)
         levels = findings.levels[len(base.levels) :]
-        if len(evidence.replicates) > 1 or (_shown(findings, levels) and (strictly or _far_inside(levels))):
+        agreed = _shown(findings, levels) and (one_may_do or _far_inside(levels))
+        if len(evidence.replicates) > 1 or decided or agreed:
             break
     if not findings.settled and not case.both_original and not _spoiled(findings):
         findings = _with_single_steps(session, findings, versions_differ)
@@ -556,12 +568,12 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
         session.server(case, "original").describe()["tensorflow"]
         != session.server(case, "migrated").describe()["tensorflow"]
     )
-    found, evidence, strictly = _run_beside(session, case, progress, evidence, first, versions_differ)
+    found, evidence, one_may_do = _run_beside(session, case, progress, evidence, first, versions_differ)
     findings = replace(findings, original=evidence, migrated=found, levels=found.levels)
     if found.failed is not None:
         return _failed(findings, found.failed)
     if found.compared is not None:
-        findings = _with_numbers(session, findings, progress, versions_differ, strictly)
+        findings = _with_numbers(session, findings, progress, versions_differ, one_may_do)
         if asynchronous(case.shape) and not findings.settled:
             findings = _with_order(session, findings, progress, versions_differ)
         if not findings.settled:

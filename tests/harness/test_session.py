@@ -256,7 +256,13 @@ class TestReplicates:
     ORIGINAL = Program(optimizer="momentum", steps=30)
 
     def judged(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, migrated: Program, far: float = 0.0, **options: object
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
+        migrated: Program,
+        far: float = 0.0,
+        levels: tuple[LevelResult, ...] = (),
+        **options: object,
     ) -> tuple[list[int], session.Findings]:
         """The counts, and what was found where replicates part from the original by a share of the weights."""
 
@@ -289,10 +295,11 @@ class TestReplicates:
             main=compared,
             compared=compared,
             control=of(run(migrated, learning_rate_factor=1.01), "control"),
+            levels=levels,
         )
-        strictly = session._agree_strictly(case, evidence, found, True)
-        findings = session.Findings(case, evidence, found)
-        return asked, session._with_numbers(None, findings, lambda _: None, True, strictly)  # type: ignore[arg-type]
+        one = session._one_is_enough(case, evidence, found, True)
+        findings = session.Findings(case, evidence, found, levels)
+        return asked, session._with_numbers(None, findings, lambda _: None, True, one)  # type: ignore[arg-type]
 
     def test_one_where_no_spread_can_change_what_is_said(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         asked, found = self.judged(monkeypatch, tmp_path, migrated_of(self.ORIGINAL, float64_sums=True))
@@ -314,6 +321,18 @@ class TestReplicates:
         assert asked == counts and found.limits is not None and found.limits.replicates == counts[-1]
         asked, found = self.judged(monkeypatch, tmp_path, migrated, far)
         assert asked == [6]
+
+    def test_one_where_settings_differ_already(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """The rates that both programs were given are enough to know; what comes of it is shown."""
+        wrong = migrated_of(self.ORIGINAL, learning_rate=0.0505)
+        said = (LevelResult("L0b", "", Status.DIFFERENT, "another rate"),)
+        asked, found = self.judged(monkeypatch, tmp_path, wrong, levels=said)
+        assert asked == [1] and found.levels[0] is said[0]
+        assert [level.id for level in found.levels] == ["L0b", "L3", "L4"]  # L5 could only repeat it
+        assert found.levels[2].status is Status.DIFFERENT
+        (same,) = (LevelResult("L0b", "", Status.EQUIVALENT, "the same"),)
+        assert self.judged(monkeypatch, tmp_path, wrong, levels=(same,))[0] == [6]
+        assert self.judged(monkeypatch, tmp_path, wrong, levels=said, all_mutants=True)[0] == [6]
 
     def test_six_where_mistakes_are_tried(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert self.judged(monkeypatch, tmp_path, migrated_of(self.ORIGINAL), all_mutants=True)[0] == [6]
