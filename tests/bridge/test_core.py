@@ -75,7 +75,7 @@ def network(features, mode, partitioner=None):
         return tf.layers.dense(hidden, 3, kernel_initializer=values(8, 3))
 
 
-def model_fn(features, labels, mode, params):
+def model_fn(mode, features, labels, params):
     logits = network(features, mode)
     predictions = {"class": tf.argmax(logits, 1), "probabilities": tf.nn.softmax(logits)}
     if mode == modes.PREDICT:

@@ -494,7 +494,7 @@ class Estimator:
         params = self._params_in(mode) if params is None else params
         given = {"labels": labels, "mode": mode, "params": params, "config": config}
         tf.compat.v1.logging.info("Calling model_fn.")
-        spec = self._model_fn(features, **{name: value for name, value in given.items() if name in known})
+        spec = self._model_fn(features=features, **{name: value for name, value in given.items() if name in known})
         tf.compat.v1.logging.info("Done calling model_fn.")
         return spec
 
