@@ -111,6 +111,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
         _tell_what_stands(relevant, texts, findings, blocked)
         before = {source.path: source.text for source in sources if source.path not in support}
         _spell_anew(before, texts, findings, blocked)
+        _tell_python_2(relevant, findings)
     given = [
         Result(
             source,
@@ -149,6 +150,21 @@ def _spell_anew(
         if new.text != before[path]:
             texts[path] = new.text
         findings.setdefault(path, []).extend(told[path].findings)
+
+
+def _tell_python_2(relevant: Sequence[Source], findings: dict[Path, list[Finding]]) -> None:
+    """Says of files that Python 3 parses which names in them only Python 2 has."""
+    from migrator.python2.signs import signs
+
+    for source in relevant:
+        if found := signs(source.text):
+            line, name = found[0]
+            more = len({name for _, name in found}) - 1
+            others = f" (and {more} other name{'s' * (more > 1)})" if more else ""
+            message = f"only Python 2 has `{name}`{others}: `tf-migrate --python2` converts the file first"
+            findings.setdefault(source.path, []).append(
+                Finding(str(source.path), line, 1, "TFM943", Severity.REVIEW, message)
+            )
 
 
 def _may_bridge(options: Options) -> bool:

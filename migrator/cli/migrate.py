@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from migrator.targets import LOOPS, STRATEGIES
 if TYPE_CHECKING:
     from migrator.project.baseline import Baseline
     from migrator.project.gather import Gathered
+    from migrator.project.python2 import Before, Converted
     from migrator.project.run import Migrated
     from migrator.project.together import Refused
     from migrator.source.discovery import Found
@@ -62,6 +63,7 @@ class Settings:
     backup: bool = False
     out: Path | None = None
     paths: tuple[Path, ...] = ()
+    python2: bool = False
 
     @property
     def dry(self) -> bool:
@@ -157,6 +159,12 @@ class Settings:
     "may be given several times.",
 )
 @click.option(
+    "--python2",
+    is_flag=True,
+    help="Convert the Python 2 files in PATH to Python 3 first, those without TensorFlow as well. Needs "
+    "tf-migrate[python2].",
+)
+@click.option(
     "--select", "select", metavar="CODES", help="Report only these codes, or beginnings of codes: TFM2,TFM415."
 )
 @click.option(
@@ -207,6 +215,7 @@ def command(
     out: Path | None,
     tries: bool,
     proves: bool,
+    python2: bool,
     select: str | None,
     ignore: str | None,
     baseline: Path | None,
@@ -255,7 +264,10 @@ def command(
             backup,
             out,
             paths,
+            python2,
         )
+        if python2:
+            _check_python2(proves)
         _check_layouts(wishes.everywhere)
         if proves and Path("-") in paths:
             raise click.UsageError("--verify trains programs where they are, and - is stdin")
@@ -298,6 +310,18 @@ def _check_layouts(asked: Mapping[str, Any]) -> None:
         raise click.UsageError(str(error)) from None
 
 
+def _check_python2(proves: bool) -> None:
+    """Wrong usage where Python 2 cannot be converted, or would have to run."""
+    from migrator.python2 import fixers
+
+    if proves:
+        raise click.UsageError("--verify runs the program as it is, which Python 2 cannot here: convert it first")
+    try:
+        fixers.check()
+    except fixers.NoFixer as error:
+        raise UsageProblem(f"TFM945 --python2 {error}") from None
+
+
 def _files(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> Outcome:
     gathered, results = looked_at(paths, settings, wishes)
     results = _with_not_given(results, gathered)
@@ -324,7 +348,13 @@ def looked_at(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> tupl
     excluded = [one.path for one in found if not one.named and wishes.patterns.excludes(one.path)]
     left_out = set(excluded)
     whole = not settings.staged and any(_holds(path, wishes.project.root) for path in paths)
-    gathered = gather([one for one in found if one.path not in left_out], wishes.project, excluded, whole=whole)
+    python2: Callable[[Mapping[Path, bytes]], Converted] | None = None
+    if settings.python2:
+        from migrator.project.python2 import converted
+
+        python2 = converted
+    own = [one for one in found if one.path not in left_out]
+    gathered = gather(own, wishes.project, excluded, whole=whole, python2=python2)
     return gathered, _results(gathered, settings, wishes)
 
 
@@ -343,19 +373,38 @@ def _results(gathered: Gathered, settings: Settings, wishes: Wishes) -> dict[Pat
         for wish in dict.fromkeys(wished[source.path] for source in part if source.path in wished):
             parts.setdefault(wish, []).append(part)
     found: list[list[Migrated]] = []
+    given, seen = set(gathered.given), set[Path]()
     for wish, some in parts.items():
         results = _migrated(some, wish, settings)
         if settings.tries:
             results = _tried(results)
+        results = _as_they_were(results, gathered)
         own = {path for path, one in wished.items() if one == wish}
         results = kept_whole(results, gathered.edges, _refused(results, own, settings), gathered)
         found.append([one for path, one in results.items() if path in own or path not in wished])
+        seen |= results.keys()
+    rest = {path: one for path, one in gathered.before.items() if path in given and path not in seen}
+    if rest:
+        from migrator.project.as_they_were import only_converted
+
+        alone = {path: only_converted(one) for path, one in rest.items()}
+        found.append([*kept_whole(alone, {}, _refused(alone, given, settings), gathered).values()])
     whole = joint(found)
     if settings.proves:
         from migrator.cli.prove import unproven
 
         whole = kept_whole(whole, gathered.edges, unproven(whole, gathered, wishes.project), gathered)
     return whole
+
+
+def _as_they_were(results: dict[Path, Migrated], gathered: Gathered) -> dict[Path, Migrated]:
+    """The results as changes of the files that there are, where these were converted first."""
+    if not gathered.before:
+        return results
+    from migrator.project.as_they_were import as_it_was
+
+    before = gathered.before
+    return {path: as_it_was(one, before[path]) if path in before else one for path, one in results.items()}
 
 
 def _accepted(outcome: Outcome, gathered: Gathered, settings: Settings, wishes: Wishes) -> Outcome:
@@ -366,7 +415,7 @@ def _accepted(outcome: Outcome, gathered: Gathered, settings: Settings, wishes: 
 
     remarks = {
         str(gathered.show(path)): remarks_in(source.text)
-        for path, source in {**gathered.sources, **gathered.remarked}.items()
+        for path, source in {**gathered.as_they_are(), **gathered.remarked}.items()
         if MARK in source.raw
     }
 
@@ -376,7 +425,7 @@ def _accepted(outcome: Outcome, gathered: Gathered, settings: Settings, wishes: 
     files = accepted(outcome.files, remarks, silenced)
     if settings.baseline is None and settings.write_baseline is None:
         return replace(outcome, files=tuple(files))
-    lines = {str(gathered.show(path)): lines_of(source.text) for path, source in gathered.sources.items()}
+    lines = {str(gathered.show(path)): lines_of(source.text) for path, source in gathered.as_they_are().items()}
     if settings.write_baseline is not None:
         known = baseline.of(files, lines, settings.write_baseline, dry=settings.dry)
         baseline.save(known)
@@ -522,6 +571,7 @@ def _check_out(out: Path, paths: Sequence[Path], others: bool) -> None:
 def _tried(results: Mapping[Path, Migrated]) -> dict[Path, Migrated]:
     """The files of bridged programs whose models are built, as they would be; those of others as they were."""
     from migrator.harness.building import build_models
+    from migrator.source.newlines import old_lines
 
     bridges, sessions = (
         {path for path, one in results.items() if any(finding.code == code for finding in one.findings)}
@@ -533,7 +583,8 @@ def _tried(results: Mapping[Path, Migrated]) -> dict[Path, Migrated]:
         found = built.findings.get(path, [])
         if path in built.failed:
             kept = [finding for finding in one.findings if finding.code not in ("TFM155", "TFM199")]
-            found = [replace(f, line=_line_before(one.source.text, one.text, f.line)) for f in found]
+            old = old_lines(one.source.text, one.text)
+            found = [replace(f, line=old(f.line)) for f in found]
             one = replace(one, text=one.source.text, findings=(*kept, *found))
         else:
             one = replace(one, findings=(*one.findings, *found))
@@ -541,31 +592,26 @@ def _tried(results: Mapping[Path, Migrated]) -> dict[Path, Migrated]:
     return {path: one for path, one in done.items() if one.source.raw or one.text}
 
 
-def _line_before(old: str, new: str, line: int) -> int:
-    """The line, from 1, that a line of the new text was before; of a line that is new, the one that it follows."""
-    from difflib import SequenceMatcher
-
-    lines = old.splitlines(), new.splitlines()
-    for _, start, end, new_start, new_end in SequenceMatcher(None, *lines, autojunk=False).get_opcodes():
-        if line <= new_end:
-            return max(1, min(start + line - new_start, end))
-    return line
-
-
 def _stdin(settings: Settings, wishes: Wishes) -> Outcome:
     from migrator.project.gather import Gathered
     from migrator.project.run import Migrated
     from migrator.source.reading import decode, encode, mentions_tensorflow
 
-    source = decode(STDIN, sys.stdin.buffer.read())
+    raw = sys.stdin.buffer.read()
+    before: Mapping[Path, Before] = {}
+    if settings.python2:
+        from migrator.project.python2 import converted
+
+        before = converted({STDIN: raw}).files
+    source = decode(STDIN, before[STDIN].raw if before else raw)
     if isinstance(source, Finding):
         return Outcome((FileOutcome(source.path, False, False, (source,)),), settings.dry, settings.check)
     results = _migrated([[source]] if mentions_tensorflow(source) else [], wishes.of(STDIN), settings, inside=True)
-    one = results.get(STDIN, Migrated(source, source.text))
-    gathered = Gathered((STDIN,), {STDIN: source})
+    gathered = Gathered((STDIN,), {STDIN: source}, before=before)
+    one = _as_they_were({STDIN: results.get(STDIN, Migrated(source, source.text))}, gathered)[STDIN]
     file = _judged(one, gathered, settings)
     if not settings.dry:
-        text = one.text if file.changed else source.text
+        text = one.text if file.changed else one.source.text
         sys.stdout.buffer.write(encode(source, text))
         file = FileOutcome(file.path, file.changed, file.changed, file.findings)
     return _accepted(Outcome((file,), settings.dry, settings.check), gathered, settings, wishes)

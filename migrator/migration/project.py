@@ -109,7 +109,7 @@ def _migrate(
             on_tpus[path] += kernels
             files.append(file)
         except cst.ParserSyntaxError as error:
-            message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
+            message = f"cannot be parsed; is it Python 2? `tf-migrate --python2 {path}` converts it first"
             finding = Finding(str(path), error.raw_line, error.raw_column + 1, "TFM902", Severity.ERROR, message)
             findings.setdefault(path, []).append(finding)
     files, without = without_horovod(files, texts)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from migrator.bridge.support import NAME
 from migrator.findings import Finding
@@ -14,6 +15,9 @@ from migrator.project.imports import WORD, Edges, above, below, edges, is_concer
 from migrator.settings import Project
 from migrator.source.discovery import SUFFIXES, Found, files_in, real_path
 from migrator.source.reading import Source, code_bytes, decode, is_notebook, read_bytes
+
+if TYPE_CHECKING:
+    from migrator.project.python2 import Before, Converted
 
 _MOST_AROUND = 20_000  # files that are looked at beside those that are given
 _LARGEST_AROUND = 2_000_000  # bytes of one of them
@@ -39,6 +43,12 @@ class Gathered:
     """What the sources import of each other."""
     shown: Mapping[Path, Path] = field(default_factory=dict)
     """How a path is shown, where it is not as it is."""
+    before: Mapping[Path, Before] = field(default_factory=dict)
+    """The files of Python 2, whose sources are what they were converted to."""
+
+    def as_they_are(self) -> dict[Path, Source]:
+        """The sources as users have them."""
+        return {path: self.before[path].source if path in self.before else one for path, one in self.sources.items()}
 
     def show(self, path: Path) -> Path:
         """A path as the user sees it."""
@@ -46,13 +56,18 @@ class Gathered:
 
 
 def gather(
-    found: Sequence[Found], project: Project, excluded: Collection[Path] = (), *, whole: bool = False
+    found: Sequence[Found],
+    project: Project,
+    excluded: Collection[Path] = (),
+    *,
+    whole: bool = False,
+    python2: Callable[[Mapping[Path, bytes]], Converted] | None = None,
 ) -> Gathered:
     """Reads the given files, and what the programs that they are part of consist of beside them.
 
     Around are the files of the project that a given file imports, those that import one, and all that these import.
     `excluded` are files that would have been given; they are around, too. `whole` says that no other files of the
-    project are left.
+    project are left. `python2` says what becomes of files of Python 2, before they are looked at.
     """
     raws: dict[Path, bytes] = {}
     problems: dict[Path, Finding] = {}
@@ -72,6 +87,10 @@ def gather(
     if own and not all(path.is_absolute() for path in own):
         shown |= {spelled[path]: Path(os.path.relpath(path)) for path in further if spelled[path].is_absolute()}
     around = {spelled[path]: raw for path, raw in further.items()}
+    converted = python2({**read, **around}) if python2 is not None else None
+    if converted is not None:
+        read |= {path: one.raw for path, one in converted.files.items() if path in read}
+        around |= {path: one.raw for path, one in converted.files.items() if path in around}
     told = {spelled[path] for path in concerned} | {path for path, raw in around.items() if is_concerned(raw)}
     programs, imports = _programs(read, around, told)
     sources: dict[Path, Source] = {}
@@ -83,7 +102,8 @@ def gather(
         source = decode(path, raw, strict=False)
         if isinstance(source, Finding):
             if path in read:
-                problems[shown.get(path, path)] = source
+                why = converted.problems.get(path) if converted is not None else None
+                problems[shown.get(path, path)] = why or source
         elif path in programs:
             sources[path] = source
         elif MARK in raw:
@@ -95,6 +115,7 @@ def gather(
         remarked,
         {path: found & sources.keys() for path, found in imports.items() if path in sources},
         shown,
+        converted.files if converted is not None else {},
     )
 
 

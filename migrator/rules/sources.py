@@ -15,9 +15,8 @@ RULES = (
         "TFM902",
         "the file cannot be parsed",
         Severity.ERROR,
-        "The file is not Python 3. Python 2 code can be converted first: `2to3 -w FILE` (Python 3.12 and older) or"
-        " `python -m modernize -w FILE`. Neither looks at `/`, which dropped the rest of whole numbers in Python 2:"
-        " write `//` there, `range(len(data) // batch_size)` say. The file is left as it is.",
+        "The file is not Python 3, and is left as it is. `tf-migrate --python2 FILE` converts Python 2 first (TFM940),"
+        " and looks at what Python 2 computed otherwise, as `/` of whole numbers.",
     ),
     Rule(
         "TFM903",

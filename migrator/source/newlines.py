@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from difflib import SequenceMatcher
 
 from migrator.pairing import equal_zip
@@ -46,3 +47,19 @@ def with_newlines_of(original: str, changed: str) -> str:
 def _lines(text: str) -> list[tuple[str, str]]:
     lines = _LINE.findall(text)
     return [pair for pair in lines if pair != ("", "")]
+
+
+def old_lines(old: str, new: str) -> Callable[[int], int]:
+    """Says of a line of the new text, from 1, which line of the old one it was; of one that is new, what it follows."""
+    before, after = old.splitlines(), new.splitlines()
+    if before == after:
+        return lambda line: line
+    opcodes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+
+    def found(line: int) -> int:
+        for _, start, end, new_start, new_end in opcodes:
+            if line <= new_end:
+                return max(1, min(start + line - new_start, end))
+        return line
+
+    return found

@@ -87,6 +87,14 @@ def decode(path: Path, raw: bytes, *, strict: bool = True) -> Source | Finding:
 
     The text of a notebook is the code of its cells, see `notebooks`.
     """
+    source = decode_text(path, raw)
+    if isinstance(source, Source) and (strict or mentions_tensorflow(source)):
+        return check_syntax(source) or source
+    return source
+
+
+def decode_text(path: Path, raw: bytes) -> Source | Finding:
+    """As `decode`, whatever the text is: no TFM902."""
     try:
         encoding, bom = ("utf-8", raw.startswith(_BOM)) if is_notebook(path) else declared_encoding(raw)
     except SyntaxError as error:
@@ -109,8 +117,6 @@ def decode(path: Path, raw: bytes, *, strict: bool = True) -> Source | Finding:
     if not _survives(source):
         message = f"the bytes would not come back the same from {encoding}; convert the file to UTF-8"
         return _error(path, CANNOT_DECODE, message)
-    if strict or mentions_tensorflow(source):
-        return check_syntax(source) or source
     return source
 
 
@@ -187,7 +193,7 @@ def _check_syntax(path: Path, text: str) -> Finding | None:
     content = lines[line - 1] if line <= len(lines) else ""
     reason = error.msg.split(". Did you mean")[0]
     if error.msg.startswith(_PYTHON_2_MESSAGES) or _PYTHON_2.search(content):
-        tool = "correct the cell" if is_notebook(path) else f"convert it first: 2to3 -w -n {path}"
+        tool = "correct the cell" if is_notebook(path) else f"`tf-migrate --python2 {path}` converts it first"
         todo = f"it looks like Python 2; {tool}"
     else:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"

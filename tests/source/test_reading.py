@@ -98,12 +98,12 @@ PYTHON_2 = {
 
 
 @pytest.mark.parametrize("text", PYTHON_2.values(), ids=PYTHON_2.keys())
-def test_python_2_is_named_and_sent_to_2to3(text: str) -> None:
+def test_python_2_is_named_and_sent_to_its_conversion(text: str) -> None:
     finding = decode(PATH, text.encode())
     assert isinstance(finding, Finding)
     assert (finding.code, finding.severity) == ("TFM902", Severity.ERROR)
     assert finding.line == (3 if text.startswith(("try", "if 1")) else 2)
-    assert "2to3 -w -n train.py" in finding.message
+    assert "`tf-migrate --python2 train.py` converts it first" in finding.message
 
 
 @pytest.mark.parametrize("text", ["x = (\n", "x = = 1\n", "def f(:\n  pass\n", "x = '\0'\n", "(" * 500 + ")" * 500])
@@ -111,7 +111,7 @@ def test_other_syntax_errors_are_not_called_python_2(text: str) -> None:
     finding = decode(PATH, text.encode())
     assert isinstance(finding, Finding)
     assert finding.code == "TFM902"
-    assert "2to3" not in finding.message
+    assert "python2" not in finding.message
     assert "\n" not in finding.message
 
 
