@@ -5,20 +5,20 @@ from __future__ import annotations
 import ast
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from migrator.findings import Finding, Severity
 from migrator.python2.division import divide
 from migrator.python2.edits import Edits
 from migrator.python2.fixers import Fixed, NotPython2, fixed
-from migrator.python2.kinds import Kind, Kinds, flags_of
+from migrator.python2.kinds import Everywhere
 from migrator.python2.meanings import Meanings
 from migrator.python2.relative import local_imports
 from migrator.python2.signs import divides_truly, is_of_python_3, parsed, signs
 from migrator.source.newlines import old_lines
+from migrator.source.reading import syntax_error
 
 CONVERTED, DIVISION, MEANING, BOTH = "TFM940", "TFM941", "TFM942", "TFM944"
 _CANNOT_PARSE = "TFM902"
@@ -27,7 +27,6 @@ _MAY_DIFFER = re.compile(r"/|\b(?:map|filter|zip)\(|\.(?:keys|items|values)\(")
 _ENCODING = re.compile(
     r"^reload\(sys\)[ \t]*(?:;[ \t]*|\n(?:[ \t]*\n)*)sys\.setdefaultencoding\([^\n()]*\)[ \t]*;?[ \t]*\n", re.M
 )
-_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -70,14 +69,12 @@ def convert(texts: Mapping[Path, str]) -> dict[Path, Conversion]:
                     found[path] = _Read(fixed(text, harmless=True), both=True)
                 except NotPython2:
                     continue
-    new = {path: one.fixed.text for path, one in found.items()}
+    new = {path: _with_spaces(one.fixed.text) for path, one in found.items()}
     everything = {**texts, **new}
     trees = {path: tree for path, text in everything.items() if (tree := parsed(text)) is not None}
-    flags = flags_of(trees.values())
-    words = {path: set(_WORD.findall(text)) for path, text in everything.items()}
+    everywhere = Everywhere(trees)
     for path, one in found.items():
-        elsewhere = partial(_is_elsewhere, words, path)
-        made = _converted(path, texts[path], one, flags, elsewhere, everything)
+        made = _converted(path, texts[path], one, everywhere, everything)
         if made is not None:
             done[path] = made
     return done
@@ -89,27 +86,18 @@ class _Read:
     both: bool = False
 
 
-def _is_elsewhere(words: Mapping[Path, set[str]], path: Path, name: str) -> bool:
-    return any(name in some for other, some in words.items() if other != path)
-
-
 def _converted(
     path: Path,
     text: str,
     one: _Read,
-    flags: Mapping[str, Kind],
-    elsewhere: Callable[[str], bool],
+    everywhere: Everywhere,
     everything: Mapping[Path, str],
 ) -> Conversion | None:
     code, severity = (BOTH, Severity.REVIEW) if one.both else (CONVERTED, Severity.MIGRATED)
-    new = one.fixed.text
-    tree = parsed(new)
-    if tree is None:
-        new = _with_spaces(new)
-        tree = parsed(new)
-    if tree is None:
+    new = everything[path]
+    if path not in everywhere.trees:
         return _failed(path, text, new)
-    edits, kinds = Edits(new), Kinds(tree, flags, elsewhere)
+    edits, kinds = Edits(new), everywhere.kinds(path)
     told = [(number, MEANING, Severity.REVIEW, f"could not be converted: {why}") for number, why in one.fixed.warnings]
     old = old_lines(text, new)
     told = [(min(line, text.count("\n") + 1), *rest) for line, *rest in told]  # type: ignore[misc]
@@ -119,7 +107,7 @@ def _converted(
         told += [(old(node.lineno), MEANING, Severity.REVIEW, message) for node, message in meanings.told]
         told += [
             (old(line), MEANING, Severity.REVIEW, message)
-            for line, message in local_imports(path, edits, tree, everything)
+            for line, message in local_imports(path, edits, kinds.tree, everything)
         ]
     if not divides_truly(text):
         changed, unsure = divide(edits, kinds)
@@ -149,8 +137,6 @@ def _converted(
 
 
 def _failed(path: Path, text: str, new: str) -> Conversion:
-    from migrator.source.reading import syntax_error
-
     error = syntax_error(new)
     line = old_lines(text, new)(error.lineno or 1) if error is not None else 1
     reason = error.msg if error is not None else "it is not Python"
@@ -170,11 +156,7 @@ def _first_difference(text: str, new: str) -> int:
 
 def _with_spaces(text: str) -> str:
     """Indentation in spaces, as Python 2 counted tabs, where Python 3 finds them inconsistent."""
-    try:
-        compile(text, "<text>", "exec", flags=ast.PyCF_ONLY_AST, dont_inherit=True)
-    except TabError:
-        pass
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if "\t" not in text or not isinstance(syntax_error(text), TabError):
         return text
     lines = text.split("\n")
     for number in _beginnings(text):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from migrator.names.references import Binding, Names, Scope, read_names
 from migrator.python2.signs import dotted
@@ -82,11 +83,13 @@ def flags_of(trees: Iterable[ast.Module]) -> dict[str, Kind]:
 
 @dataclass(eq=False)
 class Kinds:
-    """Answers of one file; `flags` are those of the project, `elsewhere` says whether another file has a name."""
+    """Answers of one file."""
 
     tree: ast.Module
-    flags: Mapping[str, Kind] = field(default_factory=dict)
-    elsewhere: Callable[[str], bool] = lambda name: True
+    everywhere: Everywhere
+    path: Path
+    stem: str
+    """What other files import it by."""
 
     def __post_init__(self) -> None:
         self.names: Names = read_names(self.tree)
@@ -301,8 +304,8 @@ class Kinds:
         if node.attr == "value" and isinstance(node.value, ast.Subscript):
             return self._item(node.value)
         if isinstance(node.value, ast.Name):
-            if node.attr in self.flags and self._holds_flags(node.value):
-                return self.flags[node.attr]
+            if node.attr in self.everywhere.flags and self._holds_flags(node.value):
+                return self.everywhere.flags[node.attr]
             if node.value.id == "self":
                 return self._own_attribute(node)
         return Kind.UNKNOWN
@@ -323,7 +326,7 @@ class Kinds:
         stores = self.attributes.get(node.attr, [])
         if (
             not stores
-            or self.elsewhere(node.attr)
+            or self.everywhere.stored.get(node.attr, set()) - {self.path}
             or any(not isinstance(one.value, ast.Name) or one.value.id != "self" for one in stores)
         ):
             return Kind.UNKNOWN
@@ -414,38 +417,91 @@ class Kinds:
         return Kind.UNKNOWN if unpacked else self.items(source)
 
     def _given(self, parameter: ast.arg) -> Kind:
-        """What a parameter is, where all calls of its function stand in this file."""
+        """What a parameter is, where the project shows all calls of its function."""
         arguments = self.parents[parameter]
         function = self.parents.get(arguments)
         if not isinstance(arguments, ast.arguments) or not isinstance(function, ast.FunctionDef):
             return Kind.UNKNOWN
+        if function.decorator_list or parameter in (arguments.vararg, arguments.kwarg):
+            return Kind.UNKNOWN
         outer = self.parents[function]
-        if isinstance(outer, ast.ClassDef) or function.decorator_list or arguments.vararg is parameter:
+        of_class = isinstance(outer, ast.ClassDef)
+        called = outer.name if isinstance(outer, ast.ClassDef) and function.name == "__init__" else function.name
+        if called.startswith("__"):
             return Kind.UNKNOWN
-        if arguments.kwarg is parameter or self.elsewhere(function.name):
-            return Kind.UNKNOWN
-        uses = [use for use in self.uses.get(function.name, ()) if self._means(use, function)]
-        parameters = [*arguments.posonlyargs, *arguments.args]
+        parameters = [*arguments.posonlyargs, *arguments.args][of_class:]
         at = parameters.index(parameter) if parameter in parameters else -1
         kinds = []
-        for use in uses:
-            call = self.parents[use]
-            if not isinstance(call, ast.Call) or call.func is not use:
+        for file, use in self.everywhere.uses(called):
+            calls = file.calls_by(use, self, outer if called != function.name else function, of_class)
+            if calls is None:
+                continue
+            call = file.parents[use]
+            if not calls or not isinstance(call, ast.Call) or call.func is not use:
                 return Kind.UNKNOWN
             if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
                 return Kind.UNKNOWN
             given = [word.value for word in call.keywords if word.arg == parameter.arg]
-            if 0 <= at < len(call.args):
-                given = [call.args[at]]
-            if not given:
-                number = at - len(parameters) + len(arguments.defaults)
-                given = arguments.defaults[number : number + 1] if at >= 0 and number >= 0 else []
-            kinds.append(self.of(given[0]) if given else Kind.UNKNOWN)
+            if given or 0 <= at < len(call.args):
+                kinds.append(file.of(given[0] if given else call.args[at]))
+                continue
+            number = at - len(parameters) + len(arguments.defaults)
+            default = arguments.defaults[number] if at >= 0 and number >= 0 else None
+            kinds.append(self.of(default) if default is not None else Kind.UNKNOWN)
         return joined(kinds) if kinds else Kind.UNKNOWN
 
-    def _means(self, use: ast.Name, function: ast.FunctionDef) -> bool:
-        bindings = self.bindings_of(use)
-        return any(binding.node is function for binding in bindings)
+    def calls_by(self, use: ast.Name | ast.Attribute, home: Kinds, what: ast.AST, of_class: bool) -> bool | None:
+        """Whether a name here may be a function, or a class, of another file; None where it is something else."""
+        if isinstance(use, ast.Name):
+            bindings = self.bindings_of(use)
+            if self is home and any(binding.node is what for binding in bindings):
+                return True
+            if isinstance(what, ast.FunctionDef) and of_class:
+                return None  # a method is not called by its name alone
+            imported = any(binding.statement is not None for binding in bindings)
+            return True if (imported or not bindings) and self is not home else None
+        origin = self.origins.get(use, "")
+        if not origin:
+            return True if isinstance(what, ast.FunctionDef) and of_class else None
+        parts = origin.split(".")
+        if len(parts) < 2 or parts[-2] != home.stem:
+            return False if of_class and isinstance(what, ast.FunctionDef) and not self._is_library(parts[0]) else None
+        return True
+
+    def _is_library(self, module: str) -> bool:
+        return module in ("numpy", "tensorflow", "math", "os", "random", "scipy", "time", "sys", "matplotlib")
+
+
+@dataclass(eq=False)
+class Everywhere:
+    """The files of a project: what one of them says of another's functions and flags."""
+
+    trees: Mapping[Path, ast.Module]
+
+    def __post_init__(self) -> None:
+        self.flags = flags_of(self.trees.values())
+        self.made: dict[Path, Kinds] = {}
+        self.index: dict[str, list[tuple[Path, ast.Name | ast.Attribute]]] = {}
+        self.stored: dict[str, set[Path]] = {}
+        for path, tree in self.trees.items():
+            for node in ast.walk(tree):
+                if isinstance(node, (ast.Name, ast.Attribute)):
+                    name = node.id if isinstance(node, ast.Name) else node.attr
+                    if isinstance(node.ctx, ast.Load):
+                        self.index.setdefault(name, []).append((path, node))
+                    elif isinstance(node, ast.Attribute):
+                        self.stored.setdefault(name, set()).add(path)
+
+    def kinds(self, path: Path) -> Kinds:
+        """The answers of one file."""
+        if path not in self.made:
+            stem = path.parent.name if path.stem == "__init__" else path.stem
+            self.made[path] = Kinds(self.trees[path], self, path, stem)
+        return self.made[path]
+
+    def uses(self, name: str) -> list[tuple[Kinds, ast.Name | ast.Attribute]]:
+        """Where a name, or an attribute of this name, is read in the project."""
+        return [(self.kinds(path), node) for path, node in self.index.get(name, ())]
 
 
 def _is_in_header(below: list[ast.AST], box: ast.AST) -> bool:

@@ -35,6 +35,12 @@ WHOLE = {
     "an attribute": "class C(object):\n  def __init__(self):\n    self.n = 0\n  def f(self):\n    return self.n / 2",
     "astype": "x = y.astype(np.int32) / np.int32(2)",
     "int": "x = int(y) / int(z)",
+    "a method's": "class C(object):\n  def f(self, n):\n    return n / 2\nC().f(3)\nC().f(n=len(a))",
+    "a class's": (
+        "class C(object):\n  def __init__(self, n, m=2):\n    self.n = n\n    self.m = m\n"
+        "  def f(self):\n    return self.n / self.m\nC(3)\nC(4, m=len(a))"
+    ),
+    "called elsewhere": "def whole(n):\n    return n / 2\nprint whole(3)",
     "boolean": "x = True / 2",
 }
 FLOAT = {
@@ -53,6 +59,15 @@ FLOAT = {
 UNKNOWN = {
     "arguments": "def f(a, b):\n    return a / b",
     "an argument that is called elsewhere": "def shared(n):\n    return n / 2\nprint shared(3)",
+    "a class that is called elsewhere": (
+        "class Shared(object):\n  def __init__(self, n):\n    self.n = n\n  def f(self):\n    return self.n / 2\n"
+        "Shared(3)"
+    ),
+    "a base of others": (
+        "class C(object):\n  def __init__(self, n):\n    self.n = n\n  def f(self):\n    return self.n / 2\n"
+        "class D(C):\n  pass\nC(3)"
+    ),
+    "a method that is passed on": "class C(object):\n  def f(self, n):\n    return n / 2\nC().f(3)\nmap(C().f, a)",
     "both": "n = 3\nif flag:\n    n = 0.5\nx = n / 2",
     "called with anything": "def f(n):\n    return n / 2\nprint f(3), f(given)",
     "passed on": "def f(n):\n    return n / 2\nprint map(f, a)",
@@ -65,7 +80,7 @@ UNKNOWN = {
 }
 
 
-def _quotients(snippet: str, other: str = "shared = 1\n") -> tuple[str, list[str]]:
+def _quotients(snippet: str, other: str = "import a\na.whole(len([]))\n") -> tuple[str, list[str]]:
     made = convert({A: f"{HEAD}{snippet}\n", B: other})[A]
     head = HEAD.replace("print 1", "print(1)")
     assert made.text.startswith(head)
@@ -90,7 +105,7 @@ def test_floats_stay(snippet: str) -> None:
 
 @pytest.mark.parametrize("snippet", UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_what_is_not_known_is_told(snippet: str) -> None:
-    text, told = _quotients(snippet, "from a import shared\n")
+    text, told = _quotients(snippet, "from a import shared, Shared\nshared(given)\nShared(given)\n")
     assert "//" not in text
     assert told == ["TFM941"]
 
