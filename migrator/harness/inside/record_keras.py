@@ -15,6 +15,7 @@ import threading
 import time
 
 import batches
+import callback_variables
 import drawn
 import even
 import keras_optimizers
@@ -125,6 +126,7 @@ class KerasRecorder(object):
         self.coordinated = False
         self.parts = []
         self.first = []  # those of the model that the training began with
+        self.kept = []  # those of ``parts`` that callbacks of the program keep beside the model
         self.training_depth = 0
         self.given = None  # recorded batches for calls of train_on_batch
         self.last_logs = None  # what the last of them returned
@@ -191,7 +193,10 @@ class KerasRecorder(object):
 
     def held(self):
         """The weights of the recorded model as they are, where this process has them."""
-        return self.current() if self.parts and self.model is not None and not self.coordinated else None
+        if not self.parts or self.model is None or self.coordinated:
+            return None
+        gone = {part.name for part in self.kept}
+        return {name: value for name, value in self.current().items() if name not in gone}
 
     def take_point(self, place, optimizer, strategy=None):
         """Gives the program what the step at this place is to start from; see points.py. `strategy` is that of the
@@ -705,15 +710,53 @@ class KerasRecorder(object):
             self.folder.note_cpu(1)
             if self.traced is not None:
                 self.describe_traced()
-        if self.steps_done in self.state_steps:
-            self.record_state(model)
+        if not self.kept:
+            self.state_after_step(model)
         if self.steps_done == self.plan.get("kill_after"):
             os._exit(0)
         if self.ended():
             model.stop_training = True
-            if self.only_training:
-                self.record_last_state(model)
-                self.leave()
+            if not self.kept:
+                self.leave_after_step(model)
+
+    def state_after_step(self, model):
+        if self.steps_done in self.state_steps:
+            self.record_state(model)
+
+    def leave_after_step(self, model):
+        if self.only_training:
+            self.record_last_state(model)
+            self.leave()
+
+    def follow_callbacks(self, model, arguments):
+        """Has what callbacks of the program keep beside the model recorded with its weights, after their turn."""
+        given = arguments.get("callbacks")
+        callbacks = [one for one in self.tf.nest.flatten(getattr(given, "callbacks", given)) if one is not None]
+        own = callback_variables.of_program(callbacks)
+        if not own or self.coordinated:
+            return
+
+        def begun():
+            self.kept = callback_variables.kept(self.tf, own, model, self.parts)
+            if not self.kept:
+                return
+            self.parts = [*self.parts, *self.kept]
+            if not self.steps_done:
+                parts.write_arrays(self.folder.file("initial.npz"), self.current())
+            self.program["variables"] = self.described_parts()
+            self.folder.write_json("program.json", self.program)
+
+        def stepped():
+            if self.kept:
+                self.state_after_step(model)
+                if self.ended():
+                    self.leave_after_step(model)
+
+        last = callback_variables.follower(self.tf.keras.callbacks.Callback, begun, stepped)
+        if hasattr(given, "callbacks"):
+            given.append(last)
+        else:
+            arguments["callbacks"] = [*callbacks, last]
 
     def ended(self):
         """Whether as many steps were taken as the plan allows; none are where it only asks for the variables."""
@@ -776,6 +819,7 @@ class KerasRecorder(object):
             self.sources["input"] = self.input_line(bound.arguments.get("x"))
             self.shuffles = shuffles.of(self.tf, bound.arguments.get("x"))
         self.watch_callbacks(model, bound.arguments.get("callbacks"))
+        self.follow_callbacks(model, bound.arguments)
         try:
             self.build(model, bound.arguments.get("x"), strategy)
             self.begin(model, strategy)

@@ -13,6 +13,7 @@ SIBLINGS = (
     "batch_losses",
     "batches",
     "bridge_servers",
+    "callback_variables",
     "capture",
     "drawn",
     "effects",
