@@ -177,6 +177,11 @@ class _Verify(click.Command):
     help="Virtual CPUs that stand in for a TPU where MIGRATED asks for one.",
 )
 @click.option(
+    "--gpu",
+    is_flag=True,
+    help="Give the programs the GPUs of CUDA_VISIBLE_DEVICES, or all; without it they run on CPUs.",
+)
+@click.option(
     "--devices",
     type=click.IntRange(min=1),
     default=1,
@@ -265,6 +270,7 @@ def command(
     promised: float,
     keras: str,
     tpu_cores: int,
+    gpu: bool,
     devices: int,
     original_devices: int | None,
     original_tensorflow: str,
@@ -304,6 +310,7 @@ def command(
                 "from_checkpoint",
                 "name_map",
                 "keras",
+                "gpu",
                 "save_baseline",
                 "against",
                 "manifests",
@@ -353,7 +360,7 @@ def command(
                 stall_timeout=stall_timeout,
                 allow_writes=allow_writes,
                 required=required,
-                kept=kept,
+                kept=kept and not gpu,  # on other hardware the original's numbers are others
                 keras=int(keras),
                 tpu_cores=tpu_cores,
                 devices=devices,
@@ -367,6 +374,7 @@ def command(
                     "full",
                     "keras",
                     "tpu_cores",
+                    "gpu",
                     "devices",
                     "original_devices",
                     "original_tensorflow",
@@ -392,9 +400,9 @@ def command(
             case = replace(case, log_dir=folder / "logs")
             with terminal.LiveProgress(Console(stderr=True)) as live:
                 progress = live if sys.stderr.isatty() else line_per_stage("verify")
-                if extra or runner != "local":
+                if extra or runner != "local" or gpu:
                     pythons = original_python(_say, extra), migrated_python(_say, extra)
-                    with session.open_session(*pythons, keras=case.keras, runner=runner) as opened:
+                    with session.open_session(*pythons, keras=case.keras, runner=runner, gpu=gpu) as opened:
                         report = session.verify(case, progress, session=opened)
                 else:
                     report = session.verify(case, progress)

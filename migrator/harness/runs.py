@@ -103,11 +103,15 @@ def _count() -> Iterator[int]:
 
 @contextmanager
 def open_session(
-    original_python: Path | None = None, migrated_python: Path | None = None, keras: int = 2, runner: str = "local"
+    original_python: Path | None = None,
+    migrated_python: Path | None = None,
+    keras: int = 2,
+    runner: str = "local",
+    gpu: bool = False,
 ) -> Iterator[Session]:
     """Starts both interpreters at once; ends them, and removes every file of the runs, at the end of the
     block. `keras` is the generation of Keras that the migrated program runs on. An interpreter for originals of
-    TensorFlow 2 is started with the first of them. `runner` is "local" or "ray".
+    TensorFlow 2 is started with the first of them. `runner` is "local" or "ray"; with `gpu` programs have GPUs.
 
     Without arguments the interpreters are those of harness.environments (made if need be).
     """
@@ -120,14 +124,14 @@ def open_session(
     with (
         tempfile.TemporaryDirectory(prefix="tf-migrate-verify-") as folder,
         _runners(runner) as make,
-        make(pythons[0], "original", folder=Path(folder)) as original,
-        make(pythons[1], "migrated", folder=Path(folder), keras=keras) as migrated,
+        make(pythons[0], "original", folder=Path(folder), gpu=gpu) as original,
+        make(pythons[1], "migrated", folder=Path(folder), keras=keras, gpu=gpu) as migrated,
         ExitStack() as stack,
     ):
 
         @cache
         def tensorflow2() -> Runner:
-            return stack.enter_context(make(pythons[0], "migrated", folder=Path(folder)))
+            return stack.enter_context(make(pythons[0], "migrated", folder=Path(folder), gpu=gpu))
 
         yield Session(original, migrated, Path(folder), _count(), tensorflow2)
 

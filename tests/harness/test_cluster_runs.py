@@ -92,6 +92,21 @@ def eventually(path: Path, lines: int) -> list[str]:
 # ---- the child is what python itself would have made of the script
 
 
+@pytest.mark.parametrize(
+    ("gpu", "seen"), [(False, "-1 None None"), (True, "1 true 1")], ids=["without a GPU", "with the second one"]
+)
+def test_gpus_are_given_where_they_are_asked_for(
+    gpu: bool, seen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    script = tmp_path / "program.py"
+    names = ("CUDA_VISIBLE_DEVICES", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_DETERMINISTIC_OPS")
+    script.write_text(f"import os\nprint(*map(os.environ.get, {names}))\n")
+    with ForkServer(Path(sys.executable), "original", (), gpu=gpu) as server:
+        outcome = server.run(Launch("original", script, (), ClusterShape(), tmp_path / "run"))
+    assert outcome.failure is None and outcome.tasks[0].stdout.read_text().strip() == seen
+
+
 def test_a_script_runs_as_python_would_run_it(run: Run, tmp_path: Path) -> None:
     (tmp_path / "sibling.py").write_text("value = 42\n")
     outcome = run(

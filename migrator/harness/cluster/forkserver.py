@@ -58,12 +58,14 @@ class ForkServer(Runner):
         keras: int = 2,
         views: bool = True,
         environment: Mapping[str, str] | None = None,
+        gpu: bool = False,
     ) -> None:
         """`preload` names the modules to import before the forks, `start_timeout` limits that (seconds).
 
         `keras` is the generation of Keras that migrated programs get as `tf.keras`: 2 (tf_keras) or 3.
         Without `views` what confined programs change outside of their runs is refused, as where the kernel has none.
-        `environment` is that of the programs instead of this process's (None).
+        `environment` is that of the programs instead of this process's (None). With `gpu` they have the GPUs that it
+        names, or all, with kernels that repeat themselves; else none.
         `folder` is removed if the tool dies without closing this server (SIGKILL): nobody else can then.
         """
         super().__init__(python, program, preload, folder)
@@ -71,6 +73,7 @@ class ForkServer(Runner):
         self._start_timeout = start_timeout
         self._keras = keras
         self._views = views
+        self._gpu = gpu
         self._tag = uuid.uuid4().hex
         self._process: subprocess.Popen[bytes] | None = None
         self._description: dict[str, Any] | None = None
@@ -116,12 +119,15 @@ class ForkServer(Runner):
         environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         environment |= {
             _TAG: self._tag,
-            "CUDA_VISIBLE_DEVICES": "-1",
             # Peers start at different times: a connection that is refused at first must not be the end.
             "GRPC_FAIL_FAST": "use_caller",
             "no_proxy": "*",
             "NO_PROXY": "*",
         }
+        if self._gpu:  # two programs share a GPU: neither may take all of its memory
+            environment |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_DETERMINISTIC_OPS": "1"}
+        else:
+            environment["CUDA_VISIBLE_DEVICES"] = "-1"
         if self._program == "migrated" and self._keras == 2:
             environment["TF_USE_LEGACY_KERAS"] = "1"
         return environment
