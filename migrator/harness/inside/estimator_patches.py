@@ -22,8 +22,10 @@ def patch_model_dir(Estimator, recorder):
         if model_dir is not None:
             model_dir = redirect.folder(model_dir)
         elif not configured:
-            # A temporary folder of each process's own would part the tasks of a cluster.
-            model_dir = os.path.join(redirect.root, "unnamed-%d" % recorder.unnamed_models)
+            # Each process has a temporary folder of its own. Trainers are one training all the same, whose checkpoints
+            # the chief writes. An evaluator never sees one.
+            name = "unnamed-%d-of-the-evaluator" if recorder.folder.task.startswith("evaluator") else "unnamed-%d"
+            model_dir = os.path.join(redirect.root, name % recorder.unnamed_models)
             recorder.unnamed_models += 1
             os.makedirs(model_dir, exist_ok=True)
         return original(self, model_fn, model_dir, config, *args, **kwargs)

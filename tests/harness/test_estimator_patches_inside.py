@@ -1,0 +1,49 @@
+"""Where the Estimators of a run keep their checkpoints. Without TensorFlow."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+INSIDE = Path(__file__).parents[2] / "migrator" / "harness" / "inside"
+MODULES = ("estimator_patches", "even", "parts", "sources", "redirect")
+
+
+@pytest.fixture
+def patches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(INSIDE))
+    import estimator_patches
+
+    yield estimator_patches
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def places(patches: Any, task: str, root: Path, *model_dirs: str | None) -> list[str]:
+    """Where one task's Estimators of these folders are, one after another, relative to the run's."""
+
+    class Estimator:
+        def __init__(self, model_fn: object, model_dir: str | None = None, config: object = None) -> None:
+            self.model_dir = model_dir
+
+    redirect = patches.importlib.import_module("redirect").Redirect(str(root))
+    recorder = SimpleNamespace(redirect=redirect, unnamed_models=0, folder=SimpleNamespace(task=task))
+    patches.patch_model_dir(Estimator, recorder)
+    return [str(Path(str(Estimator(None, one).model_dir)).relative_to(root)) for one in model_dirs]
+
+
+def test_tasks_without_a_model_dir_train_one_model_and_an_evaluator_does_not_see_it(
+    patches: Any, tmp_path: Path
+) -> None:
+    chief, worker = (places(patches, task, tmp_path, None, None) for task in ("chief:0", "worker:1"))
+    assert chief == worker and len(set(chief)) == 2
+    assert not set(places(patches, "evaluator:0", tmp_path, None, None)) & set(chief)
+
+
+def test_an_evaluator_sees_the_checkpoints_of_a_model_dir(patches: Any, tmp_path: Path) -> None:
+    assert places(patches, "evaluator:0", tmp_path, "/models/a") == places(patches, "chief:0", tmp_path, "/models/a")
