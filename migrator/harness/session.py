@@ -398,9 +398,9 @@ def _with_artefacts(session: Session, findings: Findings, progress: OnProgress, 
     return replace(findings, levels=(*findings.levels, level), artefacts=artefacts, extra_runs=extra)
 
 
-#: Models of one script that are compared, the first among them, and where all artefacts are wanted: each takes as long
-#: as a verification.
-_MODELS, _ALL_MODELS = 2, 4
+#: Models of one script that are compared, the first among them, unless all artefacts are wanted: each takes as long as
+#: a verification.
+_MODELS = 2
 
 
 def _with_other_models(session: Session, findings: Findings, progress: OnProgress) -> Findings:
@@ -410,8 +410,9 @@ def _with_other_models(session: Session, findings: Findings, progress: OnProgres
         return findings
     made: list[Artefact] = []
     runs: tuple[Run, ...] = ()
-    most = _ALL_MODELS if resuming.asked_for(case) else _MODELS
-    for place in range(1, min(main.other_trainings + 1, most)):
+    count = main.other_trainings + 1
+    most = count if resuming.asked_for(case) else min(count, _MODELS)
+    for place in range(1, most):
         other = _compared(replace(case, training=place), progress, session, None)
         runs += other.runs
         recorded = other.original.main.recording
@@ -419,7 +420,7 @@ def _with_other_models(session: Session, findings: Findings, progress: OnProgres
             break  # the same models were trained again, or in a way of which only the first is recorded
         made.append(_other_model(place, other))
     else:
-        if main.other_trainings >= most:
+        if most < count:
             made.append(l8_artefacts.more_models(most))
     if not made:
         return findings

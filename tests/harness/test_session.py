@@ -18,7 +18,7 @@ from migrator.harness.cluster import ClusterShape, RunOutcome
 from migrator.harness.migrated import MigratedEvidence
 from migrator.harness.mutants import select
 from migrator.harness.mutants.bench import try_mutants
-from migrator.harness.protocol import l0_runs, l2_data, l4b_single_steps, name_map
+from migrator.harness.protocol import l0_runs, l2_data, l4b_single_steps, l8_artefacts, name_map
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Recording
 from migrator.harness.room import SPARSE
@@ -550,3 +550,21 @@ def test_steps_limit_both_trainings(opened: session.Session) -> None:
     made = session.verify(case, session=opened)
     assert made.status is Status.EQUIVALENT, made.summary
     assert {tuple(s["steps"]) for s in made.document["series"]} == {(1, 2, 3, 4)}
+
+
+@pytest.mark.parametrize(("required", "places", "told"), [((), [1], True), (("artefacts",), [1, 2, 3, 4, 5], False)])
+def test_all_models_are_compared_where_all_artefacts_are_wanted(
+    required: tuple[str, ...], places: list[int], told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def found(case: session.Case) -> session.Findings:
+        recording = replace(run(Program(steps=2)), other_trainings=5, training=case.training)
+        evidence = session.OriginalEvidence(
+            Run("original", "original", RunOutcome(tmp_path, (), None, 1.0), recording), None, None
+        )
+        return session.Findings(case, evidence, MigratedEvidence())
+
+    monkeypatch.setattr(session, "_compared", lambda case, *others: found(case))
+    case = session.Case(tmp_path / "a.py", tmp_path / "b.py", required=required)
+    made = session._with_other_models(None, found(case), lambda _: None)  # type: ignore[arg-type]
+    names = [one.name for one in made.artefacts]
+    assert names == [l8_artefacts.model(place) for place in places] + [l8_artefacts.OTHER_MODELS] * told
