@@ -47,7 +47,8 @@ class Case:
     the prefix of a checkpoint of the original, from which a step is compared too. `training` says which of the models
     that a script trains, one after another, is compared: 0 is the first. `data_sample` is the most batches of a data
     set that an evaluation takes (None: all); `steps` is no more than that then. `room` says what the recordings keep
-    of the weights, once the original has shown how many there are.
+    of the weights, once the original has shown how many there are. `time_alike`: dropouts drop the same features at each
+    time step.
     """
 
     original: Path
@@ -83,6 +84,7 @@ class Case:
     training: int = 0
     data_sample: int | None = None
     room: Room = field(default_factory=Room)
+    time_alike: bool = False
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

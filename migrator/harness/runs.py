@@ -262,6 +262,7 @@ def _run(
         "training": case.training,
         "data_sample": case.data_sample,
         "state_steps": list(case.room.state_steps),
+        "pin_dropout": "features" if case.time_alike else True,
     }
 
     def launched() -> Launch:

@@ -44,6 +44,7 @@ from migrator.harness.original import (
 )
 from migrator.harness.protocol import (
     l0_runs,
+    l0b_configuration,
     l2_data,
     l6_asynchronous,
     l7_evaluation,
@@ -511,18 +512,19 @@ def verify(
 def compare(case: Case, progress: OnProgress, session: Session, evidence: OriginalEvidence | None = None) -> Findings:
     """All runs and all levels that make sense, cheapest first; what follows a difference is not run."""
     if evidence is not None or not case.kept:
-        return _with_late_failures(_compared(case, progress, session, evidence))
+        return _with_late_failures(_compared_alike(case, progress, session, evidence))
     key = kept.key_of(case, session)
     evidence = kept.load(key, case, session)
-    findings = _with_late_failures(_compared(case, progress, session, evidence))
+    findings = _with_late_failures(_compared_alike(case, progress, session, evidence))
     if evidence is not None and not _equivalent(findings):
         # The data may have changed since, which nothing else tells.
         again = record_main(session, known(case, evidence.main), evidence)
         if not kept.reads_the_same(evidence, again):
             kept.forget(key)
-            findings = _with_late_failures(_compared(case, progress, session, None))
+            findings = _with_late_failures(_compared_alike(case, progress, session, None))
     # Many weights are not kept: they would take more room than what they save is worth.
-    if (evidence is None or findings.original is not evidence) and known(case, findings.original.main).room.whole:
+    new = evidence is None or findings.original is not evidence
+    if new and known(case, findings.original.main).room.whole and not findings.case.time_alike:
         kept.save(key, case, findings.original)
     return findings
 
@@ -548,6 +550,26 @@ def _with_late_failures(findings: Findings) -> Findings:
         return findings
     levels = [l0_runs.failed_late(one, *late) if one.id == l0_runs.ID else one for one in findings.levels]
     return replace(findings, levels=tuple(levels))
+
+
+def _compared_alike(case: Case, progress: OnProgress, session: Session, evidence: OriginalEvidence | None) -> Findings:
+    """The comparison; once more where the first loss differs and dropouts may draw the same in another way."""
+    findings = _compared(case, progress, session, evidence)
+    original, migrated, level = findings.original.main.recording, findings.migrated.shown, findings.level("L3")
+    if level is None or level.status is not Status.DIFFERENT or original is None or migrated is None:
+        return findings
+    if case.both_original or not l0b_configuration.may_draw_alike(original, migrated):
+        return findings
+    again = _compared(replace(case, time_alike=True), progress, session, None)
+    level = again.level("L3")
+    if level is None or level.status is Status.DIFFERENT:
+        return findings
+    note = (
+        "a dropout draws at each time step in one program, and for all of them at once in the other: in both it was "
+        "made to drop the same features at each"
+    )
+    levels = (replace(one, notes=(*one.notes, note)) if one.id == level.id else one for one in again.levels)
+    return replace(again, levels=tuple(levels))
 
 
 def _compared(case: Case, progress: OnProgress, session: Session, evidence: OriginalEvidence | None) -> Findings:

@@ -568,3 +568,41 @@ def test_all_models_are_compared_where_all_artefacts_are_wanted(
     made = session._with_other_models(None, found(case), lambda _: None)  # type: ignore[arg-type]
     names = [one.name for one in made.artefacts]
     assert names == [l8_artefacts.model(place) for place in places] + [l8_artefacts.OTHER_MODELS] * told
+
+
+@pytest.mark.parametrize(
+    ("loops", "status", "runs"),
+    [
+        (((1,), (None,)), Status.EQUIVALENT, [False, True]),
+        (((1,), (None,)), Status.DIFFERENT, [False, True]),
+        (((1,), (0,)), Status.EQUIVALENT, [False]),  # drawn once: L0b tells
+        (((0,), (0,)), Status.EQUIVALENT, [False]),
+    ],
+)
+def test_dropouts_that_may_draw_alike_are_tried_with_the_same_features_at_each_time_step(
+    loops: tuple[tuple[int | None, ...], tuple[int | None, ...]],
+    status: Status,
+    runs: list[bool],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    asked: list[bool] = []
+
+    def compared(case: session.Case, *others: object) -> session.Findings:
+        asked.append(case.time_alike)
+        made = [
+            Run(name, name, RunOutcome(tmp_path, (), None, 1.0), replace(run(Program(steps=1)), dropout_loops=one))
+            for name, one in zip(("original", "migrated"), loops, strict=True)
+        ]
+        level = LevelResult("L3", "", status if case.time_alike else Status.DIFFERENT, "")
+        evidence = session.OriginalEvidence(made[0], None, None)
+        return session.Findings(case, evidence, MigratedEvidence(main=made[1]), levels=(level,))
+
+    monkeypatch.setattr(session, "_compared", compared)
+    case = session.Case(tmp_path / "a.py", tmp_path / "b.py")
+    found = session._compared_alike(case, lambda _: None, None, None)  # type: ignore[arg-type]
+    level = found.level("L3")
+    settled = len(runs) == 2 and status is Status.EQUIVALENT
+    assert asked == runs and level is not None
+    assert level.status is (Status.EQUIVALENT if settled else Status.DIFFERENT)
+    assert found.case.time_alike is settled and bool(level.notes) is settled

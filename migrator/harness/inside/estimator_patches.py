@@ -219,7 +219,7 @@ def patch_dropout(tf, recorder):
             return original(self, inputs, training=training)
         note(self.rate, inputs)
         if pin:
-            return even.of_layer(tf, self, inputs, told)
+            return even.of_layer(tf, self, inputs, told, pin)
         inside.append(True)
         try:
             return original(self, inputs, training=training)
@@ -238,7 +238,7 @@ def patch_dropout(tf, recorder):
         note(rate, x)
         if not pin or rate is None:
             return original(x, *args, **kwargs)
-        return even.dropout(tf, x, rate, kwargs.get("noise_shape", args[1] if len(args) > 1 else None))
+        return even.dropout(tf, x, rate, kwargs.get("noise_shape", args[1] if len(args) > 1 else None), pin)
 
     # In TensorFlow 1 the module that programs import is another one than its compat.v1.
     modules = [tf.nn]

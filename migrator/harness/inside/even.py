@@ -13,6 +13,9 @@ import numpy as np
 _STEP = 0.6180339887498949
 # As even, and apart from the first: the share of the square root of two.
 _OTHER = 0.4142135623730951
+#: A plan that pins dropouts so has them drop the same features at all places of the axes before the last: at each time
+#: step, as one does that draws in a loop over them.
+FEATURES = "features"
 # A single feature is dropped only at rates above this.
 _FIRST = 0.98
 
@@ -56,10 +59,12 @@ def normal(tf, shape, dtype, most=None):
     return _for_each(tf, shape, dtype, made)
 
 
-def dropout(tf, inputs, rate, noise_shape=None):
-    """What a dropout of this rate, a number or a tensor, makes of its inputs."""
+def dropout(tf, inputs, rate, noise_shape=None, pin=True):
+    """What a dropout of this rate, a number or a tensor, makes of its inputs; ``pin`` is that of the plan."""
     inputs = tf.convert_to_tensor(inputs)
     features = inputs.shape.as_list()[1:] if inputs.shape.ndims else None
+    if features and pin == FEATURES and noise_shape is None:
+        features[:-1] = [1] * (len(features) - 1)
     known = features is not None and None not in features and noise_shape is None
     even = numbers(int(np.prod(features, dtype=np.int64))).reshape(features) if known else None
     if even is not None and isinstance(rate, (int, float)):
@@ -75,11 +80,11 @@ def dropout(tf, inputs, rate, noise_shape=None):
     return dropped
 
 
-def of_layer(tf, layer, inputs, training):
+def of_layer(tf, layer, inputs, training, pin=True):
     """What a Dropout layer makes of its inputs, where it trains; ``training`` may be a tensor."""
     shape_of = getattr(layer, "_get_noise_shape", None)
     noise_shape = getattr(layer, "noise_shape", None) if shape_of is None else shape_of(inputs)
-    dropped = dropout(tf, inputs, layer.rate, noise_shape)
+    dropped = dropout(tf, inputs, layer.rate, noise_shape, pin)
     return tf.cond(tf.cast(training, tf.bool), lambda: dropped, lambda: inputs) if _asked(training) else dropped
 
 

@@ -539,7 +539,8 @@ class KerasRecorder(object):
         except (TypeError, ValueError):
             known = None
         step.dropouts.append(_dropout(known, x, noise_shape))
-        return even.dropout(self.tf, x, rate, noise_shape) if self.plan.get("pin_dropout", True) else call()
+        pin = self.plan.get("pin_dropout", True)
+        return even.dropout(self.tf, x, rate, noise_shape, pin) if pin else call()
 
     # -- training --
     def begin(self, model, strategy):
@@ -672,9 +673,10 @@ class KerasRecorder(object):
             return original(layer, inputs, *args, **kwargs)
         shape_of = getattr(layer, "_get_noise_shape", lambda inputs: getattr(layer, "noise_shape", None))
         step.dropouts.append(_dropout(parts.float32(layer.rate), inputs, shape_of(inputs)))
-        if not self.plan.get("pin_dropout", True):
+        pin = self.plan.get("pin_dropout", True)
+        if not pin:
             return original(layer, inputs, *args, **kwargs)
-        return even.of_layer(self.tf, layer, inputs, training)
+        return even.of_layer(self.tf, layer, inputs, training, pin)
 
     def recurrent_masks(self, original, generator, ones, rate, training=None, count=1):
         """The masks of a recurrent layer. One that it draws for all time steps at once, of three axes, drops the same

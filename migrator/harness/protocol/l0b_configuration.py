@@ -323,6 +323,15 @@ def _drawn(recording: Recording) -> str | None:
     return "drawn anew in a loop, at each time step" if any(loops) else "drawn once in a step"
 
 
+def may_draw_alike(original: Recording, migrated: Recording) -> bool:
+    """Whether one program drops in a loop over time what the other may drop at all of its steps at once, as often."""
+    sides = original.dropout_loops, migrated.dropout_loops
+    for ours, theirs in (sides, sides[::-1]):
+        if any(ours) and None in theirs:
+            return len(ours) == len(theirs) and sorted(original.dropout_rates) == sorted(migrated.dropout_rates)
+    return False
+
+
 def _text(values: list[str] | None) -> str | None:
     return None if values is None else "; ".join(values)
 
