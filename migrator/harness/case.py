@@ -47,8 +47,8 @@ class Case:
     the prefix of a checkpoint of the original, from which a step is compared too. `training` says which of the models
     that a script trains, one after another, is compared: 0 is the first. `data_sample` is the most batches of a data
     set that an evaluation takes (None: all); `steps` is no more than that then. `room` says what the recordings keep
-    of the weights, once the original has shown how many there are. `time_alike`: dropouts drop the same features at each
-    time step.
+    of the weights, once the original has shown how many there are. `time_alike`: dropouts drop the same features at
+    each time step.
     """
 
     original: Path

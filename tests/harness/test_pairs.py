@@ -30,7 +30,7 @@ PAIRS = Path(__file__).parent / "pairs"
         # Keras does not know. An epsilon that is next to nothing beside the data.
         ("drawn", {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4b")}),
         # `fit` begins data of unknown size twice, and reads the second order of a shuffle with a seed. Batches that are
-        # shuffled are others.
+        # shuffled are others. A callback keeps the averages of the weights.
         ("passes", {"migrated": ("EQUIVALENT", None), "wrong_batches": ("DIFFERENT", "L2")}),
         # A schedule that changes at a step that no run reaches; a clip that no batch comes near; train_on_batch.
         (

@@ -119,8 +119,8 @@ def install(plan):
     - ``evaluation_noise``: whether the first evaluations are repeated with weights moved by one ulp
     - ``predict_weights``: [{"step", "path"}] for each call of the original that predicts: the weights of which a Keras
       program is to predict the same, too
-    - ``pin_dropout``: what dropouts drop in steps of the training is decided by the place in an example, or ("features")
-      by that along its last axis (see even.py)
+    - ``pin_dropout``: what dropouts drop in steps of the training is decided by the place in an example, or, for
+      "features", by that along its last axis (see even.py)
     - ``turns``: the trainers of parameter servers step one after another, and the numbers of states and
       gradients are those of all their steps
     - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None

@@ -17,7 +17,9 @@ def input_fn():
 
 def model_fn(features, labels, mode):
     loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features["x"], 1))
-    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    with tf.control_dependencies([step]):
+        train_op = tf.train.ExponentialMovingAverage(0.9).apply(tf.trainable_variables())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
