@@ -63,9 +63,13 @@ def test_what_keras_draws_is_no_number_of_the_program(generators: Any) -> None:
         random.seed(7)
         of(library)(random)
         assert (random.random() == expected) is apart, library
+    generators.install({"generators": 1, "task": TASKS[0]})
+    first = of("tf_keras.src.backend")(random)
+    generators.install({"generators": 1, "task": TASKS[0]})
+    assert of("tf_keras.src.backend")(random) == first, "the same initial values each time"
 
 
-def test_random_operations_in_the_functions_of_datasets_get_seeds(
+def test_random_operations_in_functions_of_datasets_and_in_initial_values_get_seeds(
     generators: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seeds = SimpleNamespace(get_seed=lambda op_seed=None: (None if op_seed is None else 87654321, op_seed))
@@ -81,17 +85,35 @@ def test_random_operations_in_the_functions_of_datasets_get_seeds(
     class First(Dataset):
         """The one of TensorFlow 1, which has another for its own."""
 
+    class Variable:
+        def __init__(self, initial: Any) -> None:
+            self.initial = self._init_from_args(initial)
+
+        def _init_from_args(self, initial: Any) -> Any:
+            return initial()
+
     modules = {
         "tensorflow.python.data.ops.dataset_ops": SimpleNamespace(DatasetV1=First, DatasetV2=Dataset),
         "tensorflow.python.data.ops.structured_function": SimpleNamespace(StructuredFunctionWrapper=Wrapper),
         "tensorflow.python.framework.random_seed": seeds,
+        "tensorflow.python.ops.resource_variable_ops": SimpleNamespace(ResourceVariable=Variable),
     }
-    monkeypatch.setattr(generators, "importlib", SimpleNamespace(import_module=modules.__getitem__))
+
+    def import_module(name: str) -> Any:
+        if name not in modules:
+            raise ImportError(name)
+        return modules[name]
+
+    monkeypatch.setattr(generators, "importlib", SimpleNamespace(import_module=import_module))
     generators.install({"generators": 1, "task": TASKS[0]})
     number, first = Wrapper(lambda: seeds.get_seed()).made
     assert first == 1
     assert Wrapper(lambda: [seeds.get_seed(), seeds.get_seed(None)]).made == [(number, 1), (number, 2)]
     assert Wrapper(lambda: seeds.get_seed(5)).made == (87654321, 5), "the program's own"
     assert seeds.get_seed() == (None, None), "not in the function of a dataset"
+    one, other, own = Variable(seeds.get_seed).initial, Variable(seeds.get_seed).initial, Variable(lambda: 5).initial
+    assert one[0] == other[0] == number and own == 5 and one != other and one[1] > 1000
+    assert Variable(lambda: seeds.get_seed(5)).initial == (87654321, 5), "the program's own"
+    assert Variable(lambda: Wrapper(seeds.get_seed).made).initial == (number, 1), "the function of a dataset within"
     # Calls side by side would draw in any order.
     assert First().map(abs, 8, name="a") == Dataset().map(abs, num_parallel_calls=8, name="a") == (None, "a")
