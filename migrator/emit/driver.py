@@ -1525,7 +1525,8 @@ def _predictions(program: TrainingProgram) -> list[str]:
 
 def uses_of(program: TrainingProgram, method: str) -> bool:
     """Whether a program calls a method of its Estimator."""
-    return any(use.method == method for use in program.all_uses)
+    flowing = () if program.flowing is None else program.flowing.uses
+    return method in {use.method for use in program.all_uses} | {use.method for use in flowing}
 
 
 __all__ = [

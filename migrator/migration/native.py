@@ -12,6 +12,7 @@ import libcst as cst
 
 from migrator.emit.driver import emit_driver, uses_of
 from migrator.emit.file import FileRewriter, finish_imports, insert_classes
+from migrator.emit.flowing import emit_flowing
 from migrator.emit.further_imports import with_imports
 from migrator.emit.layout import statements
 from migrator.emit.mesh import called, on_mesh
@@ -484,7 +485,7 @@ class NativeMigration(GroupState):
             and not strategy.parameter_servers
             and not self.keras.clips_per_replica
             and not (self.loop.own and divides_batches(program, strategy)),
-            resumes=any(p.model_dir is not None for p in sharing),
+            resumes=any(p.model_dir is not None or p.flowing is not None for p in sharing),
             of_examples=self.loop.own,
             on_mesh=strategy.mesh,
         )
@@ -522,6 +523,8 @@ class NativeMigration(GroupState):
     def _of_execution(self, program: TrainingProgram) -> int:
         """How many steps `fit` makes in one execution, whatever the driver says."""
         strategy = self._strategy(program)
+        if program.flowing is not None:
+            return 1
         if self.loop.own or not (self.keras.cuts_executions or (strategy.alone and epochs_are_executions(program))):
             return 1
         if strategy.parameter_servers:
@@ -564,6 +567,11 @@ class NativeMigration(GroupState):
             message = "a Keras model of the program's own was not tried on Keras 3: leave `--keras 3` out"
             raise Blocked("TFM870", program.place.call, message)
         strategy = choose(program, self.asked)
+        if program.flowing is not None and (strategy is not ONE_DEVICE or self.loop.own or self.keras is not KERAS_2):
+            message = (
+                "this Estimator is not used in the function that makes it: that is for one device, `fit` and Keras 2"
+            )
+            raise Blocked("TFM704", program.place.call, message)
         if program.model.ready and not strategy.alone and not strategy.mesh and not self.loop.own:
             strategy = self._of_ready_model(program, strategy)
         if strategy.mesh:
@@ -638,6 +646,10 @@ class NativeMigration(GroupState):
         emitted, of_dicts = models[program.model_fn]
         file = program.file
         strategy = self._strategy(program)
+        if program.flowing is not None:
+            self._flowing(program, emitted, of_dicts)
+            self.strategies.append(strategy)
+            return
         if self.loop.own and strategy.mirrored_workers and divides_batches(program, strategy):
             workers.check_batches(self, program)
         if self.loop.own and strategy.parameter_servers:
@@ -731,6 +743,27 @@ class NativeMigration(GroupState):
                 message += "; TF_CONFIG has to name a chief (the new program raises an error where it does not)"
             self.remarks[file.path].append(Blocked("TFM706", program.place.call, message))
         self.strategies.append(strategy)
+
+    def _flowing(self, program: TrainingProgram, emitted: EmittedModel, of_dicts: bool) -> None:
+        """The object in the place of an Estimator that goes from one function to another."""
+        rebinding.check_names(program.scope, rebinding.names_behind(program.scope, [program.place.call]))
+        names, rates = self.names[program.file.path], self._rates(program)
+        driver = emit_flowing(self.project, program, self.rewriters, emitted, of_dicts, names, rates)
+        self.drivers.append(program)
+        for path, new in driver.expressions.items():
+            for node, expression in new.items():
+                known = self.changes[path].expressions.setdefault(node, expression)
+                if program.file.code(known) != program.file.code(expression):
+                    message = "this line is for several Estimators that it would become different code for"
+                    raise Blocked("TFM103", program.place.call, message)
+        changes = self.changes[program.file.path]
+        changes.statements.update({line: [] for line in program.removed})
+        changes.helpers += [one for one in driver.helpers if one not in changes.helpers]
+        changes.needs |= driver.needs
+        for changes_of_file in self.changes.values():
+            changes_of_file.keras = self.keras
+        for where, remark in driver.remarks:
+            self.remarks[where.path].append(remark)
 
     def _rates(self, program: TrainingProgram) -> str:
         """Whose learning rates a checkpoint leaves as they are, see setup.rates_kept; "" where it restores them.

@@ -15,6 +15,7 @@ from migrator.migration.isolation import blocked_by
 from migrator.migration.state import Group
 from migrator.program import npus
 from migrator.program.flow import InFile
+from migrator.program.flowing import read_flowing
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.refusals import Refusals
 from migrator.program.relevant import is_concerned
@@ -88,7 +89,14 @@ def read_all(
                     if adapted is not None:
                         refusals.add(InFile(adapted, "TFM182", npus.imported(adapted), npus.MESSAGE))
                     check_not_wrapped(file, place.function, place.call)
-                    found = read_programs(project, everything.mentioning, file, place, places[file.path], refusals)
+                    around = project, everything.mentioning, file, place, places[file.path]
+                    found = read_programs(*around, refusals)
+                    if refusals:
+                        followed = Refusals()
+                        nothing: list[TrainingProgram] = []
+                        flowing = followed.of(partial(read_flowing, *around, followed), nothing)
+                        if flowing and not followed:
+                            found, refusals = flowing, followed
                     distributed = next(filter(None, map(_imported_horovod, _reach(project, [file]))), None)
                     if distributed is not None and not any(one.code == "TFM160" for one in refusals.found):
                         refusals.add(InFile(distributed[0], "TFM160", distributed[1], _OF_HOROVOD))
@@ -155,7 +163,9 @@ def groups_of(project: Project, programs: Iterable[TrainingProgram]) -> list[Gro
 
 def files_of(project: Project, program: TrainingProgram) -> list[ParsedFile]:
     """The program's files: driver, model, and the modules beside them that they import and that use TensorFlow."""
-    return _reach(project, [program.file, program.model_file])
+    uses = () if program.flowing is None else program.flowing.uses
+    used = [file for use in uses for file in (use.file, *use.homes)]
+    return _reach(project, [program.file, program.model_file, *used])
 
 
 def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:

@@ -46,7 +46,7 @@ _EVAL_SPEC = ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_se
 _TRAIN = ("input_fn", "hooks", "steps", "max_steps", "saving_listeners")
 _EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
 _PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
-_METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT, **EXPORTS, **VARIABLES}
+METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT, **EXPORTS, **VARIABLES}
 
 _ENTRY_OF_SIZE = re.compile(r"""["']batch_size["']|\.batch_size\b""")
 _PHASE_OF_SIZE = {"train": "train", "evaluate": "eval", "predict": "infer"}
@@ -116,6 +116,26 @@ class Lent:
 
 
 @dataclass(frozen=True)
+class FlowingUse:
+    """A training, evaluation or prediction with an Estimator, in any file: the call, its input function, and of its
+    other arguments those that count. `homes` are the files of the functions that it may be."""
+
+    file: ParsedFile
+    method: str
+    call: cst.Call
+    given: cst.BaseExpression
+    settings: Arguments
+    homes: tuple[ParsedFile, ...] = ()
+
+
+@dataclass(frozen=True)
+class Flowing:
+    """An Estimator that an object with its methods takes the place of, and all that is done with it."""
+
+    uses: tuple[FlowingUse, ...]
+
+
+@dataclass(frozen=True)
 class TrainingProgram:
     """One Estimator and everything that is done with it in one scope of one file.
 
@@ -127,6 +147,7 @@ class TrainingProgram:
     "test", "predict"); where some stay, the argument "callbacks" of the call is what was its `hooks`. `tpu` says which
     TPU is asked for, `model_batch` the batch size that a model_fn reads of its params, `config_reads` what the program
     reads of its RunConfig. `refusals` are what of it cannot be carried over natively: the rest was read without that.
+    `flowing` is set where the Estimator goes from one function to another; nothing else says then what is done with it.
     """
 
     file: ParsedFile
@@ -152,6 +173,7 @@ class TrainingProgram:
     model_batch: cst.BaseExpression | None = None
     config_reads: ConfigReads = field(default_factory=ConfigReads)
     refusals: tuple[Blocked, ...] = ()
+    flowing: Flowing | None = None
 
     @property
     def model_file(self) -> ParsedFile:
@@ -243,6 +265,14 @@ class TrainingProgram:
         if self.train_and_evaluate is not None:
             found.append(self.train_and_evaluate.place.call)
         return sorted(found, key=self.file.position)
+
+
+def on_tensorflow(file: ParsedFile, node: cst.With) -> bool:
+    """Whether a `with` is on something of TensorFlow's, beside files."""
+    finder = _TensorFlowNames(file)
+    for item in node.items:
+        walk(item.item, finder)
+    return any(name == "tf" or not name.startswith(("tf.gfile.", "tf.io.")) for name in finder.found)
 
 
 def estimator_parameters(place: Place) -> Sequence[str]:
@@ -524,16 +554,9 @@ class ProgramReader:
     def _check_surroundings(self, program: TrainingProgram) -> None:
         for call in (self.place.call, *program.calls):
             for node in path_to(self.scope, call):
-                if isinstance(node, cst.With) and self.is_tensorflow(node):
+                if isinstance(node, cst.With) and on_tensorflow(self.file, node):
                     message = "the Estimator stands inside a `with` on a TensorFlow object"
                     self.refusals.refuse("TFM103", node, message)
-
-    def is_tensorflow(self, node: cst.With) -> bool:
-        """Whether a `with` is on something of TensorFlow's, beside files."""
-        finder = _TensorFlowNames(self.file)
-        for item in node.items:
-            walk(item.item, finder)
-        return any(name == "tf" or not name.startswith(("tf.gfile.", "tf.io.")) for name in finder.found)
 
     def _assigned_name(self, place: Place) -> str | None:
         """The name that a call's result is given to; None where it is not simply given to one."""
@@ -652,7 +675,7 @@ class ProgramReader:
         unknown: list[cst.Call] = []
         for call, receiver, method, statement in finder.found:
             explained.add(receiver)
-            if method not in _METHODS:
+            if method not in METHODS:
                 unknown.append(call)
                 continue
             arguments = self.arguments(call, method, variable, self.scope)
@@ -711,7 +734,7 @@ class ProgramReader:
 
     def arguments(self, call: cst.Call, method: str, variable: str, scope: cst.CSTNode) -> Arguments | None:
         """The arguments of a method call on the Estimator, without what is left out; None where they are refused."""
-        arguments = self.refusals.of(partial(bind, call, _METHODS[method], f"Estimator.{method}", "TFM103"), None)
+        arguments = self.refusals.of(partial(bind, call, METHODS[method], f"Estimator.{method}", "TFM103"), None)
         if arguments is None:
             return None
         if method in EXPORTS:
