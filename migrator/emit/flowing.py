@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,14 +12,17 @@ import libcst as cst
 from migrator.emit.driver import FileNames
 from migrator.emit.layout import call
 from migrator.emit.model_function import EmittedModel
+from migrator.program.calls import is_none
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.training import FlowingUse, TrainingProgram
 from migrator.rules.batches import LOSS_OF_EXAMPLES, check_batches, reads_batch
 from migrator.rules.rewriter import Rewriter
 from migrator.targets import setup
 from migrator.targets.keras_estimator import keras_estimator
+from migrator.targets.plan import primary
 
 _CHECKPOINTS = "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
+_ONE_PROCESS = "the new program trains in its own process; it ends with an error where TF_CONFIG names several tasks"
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class FlowingDriver:
     expressions: dict[Path, dict[cst.CSTNode, cst.BaseExpression]]
     helpers: tuple[str, ...]
     remarks: tuple[tuple[ParsedFile, Blocked], ...]
-    needs: frozenset[str] = frozenset(("copy", "os", "tempfile"))
+    needs: frozenset[str]
 
 
 def emit_flowing(
@@ -40,25 +43,21 @@ def emit_flowing(
     of_dicts: bool,
     names: FileNames,
     rates: str,
+    both: bool,
 ) -> FlowingDriver:
-    """What takes the place of the Estimator, and of the calls on it that give more than the new object takes.
+    """What takes the place of the Estimator, of its specs and RunConfigs, and of the calls on it that give more than
+    the new object takes. `both` says that an Estimator of this file is given to train_and_evaluate.
 
-    Raises Blocked (TFM103, TFM619) for models that the object is not written for.
+    Raises Blocked (TFM103, TFM403, TFM619) for models that the object is not written for.
     """
-    assert program.flowing is not None
+    flowing = program.flowing
+    assert flowing is not None
     place = program.place.call
-    if emitted.hooks.stop is not None or emitted.hooks.checkpoint is not None or emitted.hooks.averages is not None:
-        raise Blocked("TFM103", place, "the hooks of this model_fn go with an Estimator of one function")
-    if emitted.outside is not None:
-        raise Blocked("TFM403", emitted.outside, "every use makes the model anew: make its optimizer in the model_fn")
-    if reads_batch(project, program):
-        message = "the network reads the size of its batches, and a Keras model is not made for one size here"
-        raise Blocked("TFM619", place, message)
-    check_batches(project, program)
+    _check_model(project, program, emitted)
     indent = program.file.module.default_indent
     helpers: list[str] = []
 
-    def helper(wanted: str, build: partial[str]) -> str:
+    def helper(wanted: str, build: Callable[[str], str]) -> str:
         key = build(wanted)
         if key not in names.helpers:
             names.helpers[key] = names.free(wanted)
@@ -75,50 +74,109 @@ def emit_flowing(
         of_dicts=of_dicts,
         takes_params=takes_params,
         rates=rates,
+        both=both,
     )
     name = helper("KerasEstimator", make)
     expressions: dict[Path, dict[cst.CSTNode, cst.BaseExpression]] = {}
-    rewriter = rewriters[program.file.path]
-    made = expressions.setdefault(program.file.path, {})
-    made[place] = _construction(program, rewriter, name, takes_params)
-    for use in program.flowing.uses:
-        if not _says_only(use):
+
+    def put(file: ParsedFile, node: cst.CSTNode, text: str) -> None:
+        expressions.setdefault(file.path, {})[node] = cst.parse_expression(text)
+
+    texts = {path: _Texts(rewriter, program) for path, rewriter in rewriters.items()}
+    put(program.file, place, _construction(program, texts[program.file.path], name, takes_params))
+    for file, made, arguments in flowing.configs:
+        put(file, made, call("dict", _settings(arguments, texts[file.path]), indent, 0))
+    for use in flowing.uses:
+        if use.is_spec:
+            given = texts[use.file.path].named({"input_fn": use.given, **use.settings})
+            put(use.file, use.call, call("dict", given, indent, 0))
+        elif not _says_only(use):
             expressions.setdefault(use.file.path, {})[use.call] = _use(use, rewriters[use.file.path])
     remarks = [(program.file, Blocked("TFM850", place, _CHECKPOINTS))]
+    for file, place_of_both, (estimator, *specs) in flowing.both:
+        given = [texts[file.path].text(spec) for spec in specs]
+        put(
+            file,
+            place_of_both,
+            call(f"{primary(texts[file.path].text(estimator))}.train_and_evaluate", given, indent, 0),
+        )
+        remarks.append((file, Blocked("TFM728", place_of_both, _ONE_PROCESS)))
     if not emitted.loss_of_batch:
-        first = next((use for use in program.flowing.uses if use.method == "evaluate"), None)
+        first = next((use for use in flowing.uses if use.method == "evaluate"), None)
         remarks += [] if first is None else [(first.file, Blocked("TFM303", first.call, LOSS_OF_EXAMPLES))]
-    remarks += [(program.file, remark) for remark in program.remarks]
-    return FlowingDriver(expressions, tuple(helpers), tuple(remarks))
+    remarks += [(_home(project, program, remark), remark) for remark in program.remarks]
+    needs = {"copy", "os", "tempfile"} | ({"json"} if both else set())
+    return FlowingDriver(expressions, tuple(helpers), tuple(remarks), frozenset(needs))
 
 
-def _construction(program: TrainingProgram, rewriter: Rewriter, name: str, params: bool) -> cst.BaseExpression:
-    def text(node: cst.BaseExpression) -> str:
-        new = node.visit(rewriter)
+def _home(project: Project, program: TrainingProgram, remark: Blocked) -> ParsedFile:
+    """The file that a remark is about."""
+    return next((file for file in project.files if remark.node in file.parents), program.file)
+
+
+def _check_model(project: Project, program: TrainingProgram, emitted: EmittedModel) -> None:
+    place = program.place.call
+    if emitted.hooks.stop is not None or emitted.hooks.checkpoint is not None or emitted.hooks.averages is not None:
+        raise Blocked("TFM103", place, "the hooks of this model_fn go with an Estimator of one function")
+    if emitted.outside is not None:
+        raise Blocked("TFM403", emitted.outside, "every use makes the model anew: make its optimizer in the model_fn")
+    if reads_batch(project, program):
+        message = "the network reads the size of its batches, and a Keras model is not made for one size here"
+        raise Blocked("TFM619", place, message)
+    check_batches(project, program)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The new text of expressions of a file."""
+
+    rewriter: Rewriter
+    program: TrainingProgram
+
+    def text(self, node: cst.BaseExpression) -> str:
+        """The text of one."""
+        new = node.visit(self.rewriter)
         assert isinstance(new, cst.BaseExpression)
-        return program.file.code(new)
+        return self.program.file.code(new)
 
-    given = [
-        ("model_dir", program.model_dir),
-        ("params", program.params if params else None),
-        ("save_steps", program.config.get("save_checkpoints_steps")),
-        ("seed", program.config.get("tf_random_seed")),
-    ]
-    arguments = [text(program.model.callee), *(f"{key}={text(value)}" for key, value in given if value is not None)]
-    return cst.parse_expression(call(name, arguments, program.file.module.default_indent, 0))
+    def named(self, given: Mapping[str, cst.BaseExpression]) -> list[str]:
+        """The texts of arguments by name."""
+        return [f"{key}={self.text(value)}" for key, value in given.items()]
+
+
+_NAMES = {"model_dir": "model_dir", "save_checkpoints_steps": "save_steps", "tf_random_seed": "seed"}
+
+
+def _settings(config: Mapping[str, cst.BaseExpression], texts: _Texts) -> list[str]:
+    return texts.named({_NAMES[key]: value for key, value in config.items() if not is_none(value)})
+
+
+def _construction(program: TrainingProgram, texts: _Texts, name: str, params: bool) -> str:
+    flowing = program.flowing
+    assert flowing is not None
+    given = {} if program.model_dir is None else {"model_dir": program.model_dir}
+    if params and program.params is not None:
+        given["params"] = program.params
+    beside = {key: value for key, value in program.config.items() if key != "model_dir"}
+    arguments = [texts.text(program.model.callee), *texts.named(given), *_settings(beside, texts)]
+    if flowing.config is not None:
+        config = texts.text(flowing.config)
+        arguments.append(f"**({config} or {{}})" if flowing.may_be_none else f"**{primary(config)}")
+    return call(name, arguments, program.file.module.default_indent, 0)
 
 
 def _says_only(use: FlowingUse) -> bool:
     """Whether a call gives just what counts, and all but its data by name."""
     given = {arg.keyword.value if arg.keyword is not None else "" for arg in use.call.args[1:]}
-    return given == use.settings.keys()
+    return given == use.settings.keys() and not (
+        use.call.args[0].keyword and use.call.args[0].keyword.value != "input_fn"
+    )
 
 
 def _use(use: FlowingUse, rewriter: Rewriter) -> cst.BaseExpression:
-    values = [("input_fn", use.given), *use.settings.items()]
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    args = [cst.Arg(value, keyword=cst.Name(key), equal=equal) for key, value in values]
-    args[0] = cst.Arg(use.given)
+    named = [cst.Arg(value, keyword=cst.Name(key), equal=equal) for key, value in use.settings.items()]
+    args = [cst.Arg(use.given), *named]
     new = use.call.with_changes(args=args, whitespace_before_args=cst.SimpleWhitespace("")).visit(rewriter)
     assert isinstance(new, cst.BaseExpression)
     return new

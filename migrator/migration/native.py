@@ -748,7 +748,9 @@ class NativeMigration(GroupState):
         """The object in the place of an Estimator that goes from one function to another."""
         rebinding.check_names(program.scope, rebinding.names_behind(program.scope, [program.place.call]))
         names, rates = self.names[program.file.path], self._rates(program)
-        driver = emit_flowing(self.project, program, self.rewriters, emitted, of_dicts, names, rates)
+        beside = [one.flowing for one in self.group.programs if one.file is program.file and one.flowing is not None]
+        both = any(one.both for one in beside)
+        driver = emit_flowing(self.project, program, self.rewriters, emitted, of_dicts, names, rates, both)
         self.drivers.append(program)
         for path, new in driver.expressions.items():
             for node, expression in new.items():
@@ -758,6 +760,8 @@ class NativeMigration(GroupState):
                     raise Blocked("TFM103", program.place.call, message)
         changes = self.changes[program.file.path]
         changes.statements.update({line: [] for line in program.removed})
+        for where, line in () if program.flowing is None else program.flowing.removed:
+            self.changes[where.path].statements[line] = []
         changes.helpers += [one for one in driver.helpers if one not in changes.helpers]
         changes.needs |= driver.needs
         for changes_of_file in self.changes.values():

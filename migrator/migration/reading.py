@@ -163,8 +163,10 @@ def groups_of(project: Project, programs: Iterable[TrainingProgram]) -> list[Gro
 
 def files_of(project: Project, program: TrainingProgram) -> list[ParsedFile]:
     """The program's files: driver, model, and the modules beside them that they import and that use TensorFlow."""
-    uses = () if program.flowing is None else program.flowing.uses
-    used = [file for use in uses for file in (use.file, *use.homes)]
+    used: list[ParsedFile] = []
+    if program.flowing is not None:
+        used += [file for use in program.flowing.uses for file in (use.file, *use.homes)]
+        used += [file for file, *_ in (*program.flowing.both, *program.flowing.configs)]
     return _reach(project, [program.file, program.model_file, *used])
 
 

@@ -1,6 +1,7 @@
 """Estimators that go from one function, attribute or file to another: what is done with them, wherever that is.
 
 Such a program keeps its driver: an object with the methods of an Estimator takes its place, and trains a Keras model.
+Specs and RunConfigs that go the same ways become dicts of what they say.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ from functools import partial
 
 import libcst as cst
 
-from migrator.ir.values import Function, Operation, Partial, Value
+from migrator.ir.values import Constant, Function, Operation, Partial, Value, alternatives
 from migrator.program.calls import bind, is_none, is_true
 from migrator.program.flow import Mentioning
 from migrator.program.known import program_of, values_at
 from migrator.program.leftovers import leftovers
 from migrator.program.model_reference import ModelReference
-from migrator.program.parsed import Blocked, ParsedFile, Project
-from migrator.program.reached import Asked, reached_by
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.reached import Asked, Given, reached_by
 from migrator.program.refusals import Refusals
+from migrator.program.run_config import read_run_config
 from migrator.program.scopes import path_to
 from migrator.program.training import (
+    EVAL_SPEC,
     METHODS,
+    TRAIN_SPEC,
     Arguments,
     Flowing,
     FlowingUse,
@@ -31,11 +35,17 @@ from migrator.program.training import (
     on_tensorflow,
 )
 from migrator.rules.arrays import is_array_input
+from migrator.rules.hooks import Hooks, read_hooks
 from migrator.rules.inputs import check_returns
 
-_DRIVES = ("train", "evaluate", "predict")
-_ASKED = {"latest_checkpoint": True, "model_dir": False}
+_BOTH = "tf.estimator.train_and_evaluate"
+_SPECS = {
+    "train_spec": ("tf.estimator.TrainSpec", TRAIN_SPEC, "train"),
+    "eval_spec": ("tf.estimator.EvalSpec", EVAL_SPEC, "evaluate"),
+}
+_PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 _SETTINGS = ("model_dir", "save_checkpoints_steps", "tf_random_seed")
+_LEFT_OUT = ("name", "start_delay_secs", "throttle_secs")
 
 
 def read_flowing(
@@ -53,6 +63,8 @@ def read_flowing(
 class _FlowReader(ProgramReader):
     def read(self) -> list[TrainingProgram]:
         refused = self.refusals
+        self.unserved: dict[tuple[ParsedFile, cst.CSTNode], list[cst.CSTNode]] = {}
+        self.gone: list[tuple[ParsedFile, cst.BaseStatement]] = []
         if self.place.name != "tf.estimator.Estimator":
             refused.refuse("TFM103", self.place.call, f"a `{self.place.name}` is only followed in its own function")
             return []
@@ -60,22 +72,30 @@ class _FlowReader(ProgramReader):
         model = self._model(bound)
         if model is None:
             return []
-        config = self.read_config(bound.get("config"))
+        given = bound.get("config")
+        trial = Refusals()
+        beside: Arguments = {}
+        config = trial.of(lambda: self.read_config(given), beside)
+        configs = self._configs(given) if trial and given is not None else ()
+        self._check_settings(config)
         if self.session.first or any(self.session.lines.values()):
             refused.refuse("TFM103", self.place.call, "settings of the session go with an Estimator of one function")
-        for key, value in config.items():
-            if key not in _SETTINGS and not is_none(value):
-                refused.refuse("TFM108", value, f"RunConfig's `{key}` goes with an Estimator of one function")
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
             model_dir = config.get("model_dir")
+        folders = [arguments["model_dir"] for _, _, arguments in configs if not is_none(arguments.get("model_dir"))]
+        if folders and not is_none(model_dir):
+            refused.refuse("TFM108", folders[0], "the Estimator and its RunConfig both name a model_dir: leave one")
         self._check_start(bound.get("warm_start_from"), model_dir)
         self._check_around(self.file, self.place.call)
-        uses = self._all_uses()
+        uses, both = self._all_uses()
         params = bound.get("params")
         kept = self.kept | self.session.kept
-        gone = [*self.dropped, *(line for line, made in self.session.lines.items() if not made)]
-        self.removed += leftovers(self.file, self.scope, gone, self.removed, keep=kept, own=set())
+        left = [*self.dropped, *(line for line, made in self.session.lines.items() if not made)]
+        self.removed += leftovers(self.file, self.scope, left, self.removed, keep=kept, own=set())
+        for (where, scope), nodes in self.unserved.items():
+            gone = [line for file, line in self.gone if file is where]
+            self.gone += [(where, line) for line in leftovers(where, scope, nodes, gone, own=self.hook_makers)]
         program = TrainingProgram(
             file=self.file,
             scope=self.scope,
@@ -90,7 +110,15 @@ class _FlowReader(ProgramReader):
             removed=tuple(self.removed),
             remarks=tuple(self.remarks),
             session=self.session,
-            flowing=Flowing(tuple(uses)),
+            hooks=tuple(self.hooks),
+            flowing=Flowing(
+                tuple(uses),
+                tuple(both),
+                given if configs else None,
+                any(isinstance(one, Constant) for one in self._values(given)) if configs and given else False,
+                configs,
+                tuple(self.gone),
+            ),
         )
         return [] if refused else [program]
 
@@ -102,55 +130,174 @@ class _FlowReader(ProgramReader):
             return None
         return model
 
+    def _check_settings(self, config: Arguments) -> None:
+        for key, value in config.items():
+            if key not in _SETTINGS and not is_none(value):
+                self.refusals.refuse("TFM108", value, f"RunConfig's `{key}` goes with an Estimator of one function")
+
     def _check_around(self, file: ParsedFile, call: cst.Call) -> None:
         for node in path_to(file.module, call):
             if isinstance(node, cst.With) and on_tensorflow(file, node):
                 message = "the Estimator stands inside a `with` on a TensorFlow object"
                 self.refusals.refuse("TFM103", call, message)
 
-    def _all_uses(self) -> list[FlowingUse]:
+    # -- values from elsewhere -------------------------------------------------------------------------------------
+
+    def _values(self, given: cst.BaseExpression) -> list[Value]:
+        """What an argument may be each time that its call is made, in whatever file the program starts.
+
+        None where nothing is known of it; what somebody outside of the project would give counts for nothing.
+        """
+        mains = [self.file, *(one for one in self.project.files if one is not self.file)]
+        found: list[Value] = []
+        for main in mains:
+            values = values_at(program_of(main, self.project.files), given)
+            found += [one for value in values for one in alternatives(value)]
+        known = [one for one in found if not (isinstance(one, Operation) and one.symbol == "parameter")]
+        return list(dict.fromkeys(known))
+
+    def _made(self, given: cst.BaseExpression, symbol: str, code: str) -> list[tuple[ParsedFile, cst.Call]]:
+        """The calls of a symbol that an argument may be the results of. Raises Blocked where it may be another."""
+        made: dict[cst.Call, ParsedFile] = {}
+        values = [given] if isinstance(given, cst.Call) else self._values(given)
+        for value in values:
+            if isinstance(value, Constant) and value.value is None and symbol.endswith("RunConfig"):
+                continue
+            node = value if isinstance(value, cst.Call) else None
+            if isinstance(value, Operation) and value.symbol == symbol and value.site is not None:
+                node = value.site.node if isinstance(value.site.node, cst.Call) else None
+            file = None if node is None else next((one for one in self.project.files if node in one.parents), None)
+            if node is None or file is None or file.imports.resolve(node.func) != symbol:
+                raise Blocked(code, given, f"it is not known that this is a `{symbol}`")
+            made[node] = file
+        if not values:
+            raise Blocked(code, given, f"it is not known that this is a `{symbol}`")
+        return [(file, node) for node, file in made.items()]
+
+    def _check_ways(self, file: ParsedFile, made: cst.Call, to: Sequence[cst.Call], code: str) -> None:
+        """Refuses a spec or a RunConfig that gets to other calls than some, or that is asked for anything."""
+        reached = reached_by(self.project, file, made)
+        others = [given.value for given in reached.given if not any(given.call is one for one in to)]
+        others += [asked.node for asked in reached.asked]
+        for node in [*others, *(node for _, node in reached.unknown)]:
+            raise Blocked(code, node, "this is used for more than the Estimator: give that one of its own")
+
+    def _configs(self, given: cst.BaseExpression) -> tuple[tuple[ParsedFile, cst.Call, Arguments], ...]:
+        """The RunConfigs that an Estimator may be given, made elsewhere."""
+        found: list[tuple[ParsedFile, cst.Call, Arguments]] = []
+        for file, made in self._made(given, "tf.estimator.RunConfig", "TFM108"):
+            self._check_ways(file, made, [self.place.call], "TFM108")
+            scope = next(
+                (one for one in reversed(path_to(file.module, made)) if isinstance(one, cst.FunctionDef)), None
+            )
+            around = path_to(scope or file.module, made)
+            read = read_run_config(file, scope or file.module, around, made, lambda name: False, lambda line: False)
+            if read.session is not None:
+                raise Blocked("TFM108", made, "settings of the session go with a RunConfig beside the Estimator")
+            self._check_settings(read.arguments)
+            self.remarks += read.remarks
+            found.append((file, made, read.arguments))
+        return tuple(found)
+
+    # -- uses ------------------------------------------------------------------------------------------------------
+
+    def _all_uses(self) -> tuple[list[FlowingUse], list[tuple[ParsedFile, cst.Call, tuple[cst.BaseExpression, ...]]]]:
         reached = reached_by(self.project, self.file, self.place.call, frozenset(["train"]))
         for _, node in reached.unknown:
             self.refusals.refuse("TFM103", node, "the Estimator is used here in a way that is not followed")
-        for given in reached.given:
-            self.refusals.refuse("TFM103", given.value, "the Estimator is given to something that is not followed")
         uses: list[FlowingUse] = []
         for asked in reached.asked:
-            if asked.name in _DRIVES and asked.call is not None:
+            if asked.name in _PHASES and asked.call is not None:
                 use = self.refusals.of(partial(self._use, asked, asked.call), None)
                 uses += [] if use is None else [use]
-            elif _ASKED.get(asked.name) is not (asked.call is not None) or (asked.call and asked.call.args):
+            elif asked.name != "model_dir" or asked.call is not None:
                 self.refusals.refuse("TFM103", asked.node, f"`{asked.name}` of an Estimator is not carried over yet")
+        both: list[tuple[ParsedFile, cst.Call, tuple[cst.BaseExpression, ...]]] = []
+        calls = [given.call for given in reached.given]
+        for given in reached.given:
+            found = self.refusals.of(partial(self._specs, given, calls), None)
+            if found is not None:
+                both.append((given.file, given.call, found[0]))
+                uses += [one for one in found[1] if not any(one.call is use.call for use in uses)]
         if not uses:
             self.refusals.refuse("TFM103", self.place.call, "nothing is done with this Estimator in these files")
-        return uses
+        return uses, both
 
     def _use(self, asked: Asked, call: cst.Call) -> FlowingUse:
         arguments = bind(call, METHODS[asked.name], f"Estimator.{asked.name}", "TFM103")
+        self._check_around(asked.file, call)
+        return self._read(asked.file, asked.scope, asked.name, call, arguments)
+
+    def _specs(
+        self, given: Given, calls: Sequence[cst.Call]
+    ) -> tuple[tuple[cst.BaseExpression, ...], list[FlowingUse]]:
+        """The arguments of a call of train_and_evaluate, and its specs."""
+        if given.file.imports.resolve(given.call.func) != _BOTH:
+            raise Blocked("TFM103", given.value, "the Estimator is given to something that is not followed")
+        if any("TF_CONFIG" in file.bare for file in self.project.files):
+            message = "TF_CONFIG tells train_and_evaluate of a cluster: use the Estimator in the function that makes it"
+            raise Blocked("TFM704", given.call, message)
+        self._check_around(given.file, given.call)
+        bound = bind(given.call, ("estimator", *_SPECS), _BOTH, "TFM103")
+        uses: list[FlowingUse] = []
+        for key, (symbol, parameters, method) in _SPECS.items():
+            if key not in bound:
+                raise Blocked("TFM103", given.call, "train_and_evaluate is called without both specs")
+            for file, made in self._made(bound[key], symbol, "TFM109"):
+                self._check_ways(file, made, calls, "TFM109")
+                scope = next((n for n in reversed(path_to(file.module, made)) if isinstance(n, cst.FunctionDef)), None)
+                arguments = bind(made, parameters, symbol, "TFM109")
+                uses.append(self._read(file, scope or file.module, method, made, arguments, is_spec=True))
+        return tuple(bound.values()), uses
+
+    def _read(
+        self,
+        file: ParsedFile,
+        scope: cst.CSTNode,
+        method: str,
+        call: cst.Call,
+        arguments: Arguments,
+        is_spec: bool = False,
+    ) -> FlowingUse:
+        counting = ("steps", "max_steps") if method == "train" else ("steps",) if method == "evaluate" else ()
+        settings: Arguments = {}
         for key, value in arguments.items():
-            plain = key in ("input_fn", "steps", "max_steps", "name") or is_none(value)
-            if not plain and not (key == "yield_single_examples" and is_true(value)):
-                raise Blocked("TFM110", value, f"`{key}` of `{asked.name}` goes with an Estimator of one function")
+            if key == "steps" and is_spec and method == "evaluate":
+                settings[key] = value  # None takes all, and nothing 100
+            elif key == "hooks" and not is_none(value):
+                settings.update(self._hooks_of(file, scope, _PHASES[method], value))
+            elif key in counting and not is_none(value):
+                settings[key] = value
+            elif key not in ("input_fn", "hooks", *counting, *_LEFT_OUT) and not is_none(value):
+                if key != "yield_single_examples" or not is_true(value):
+                    raise Blocked("TFM110", value, f"`{key}` goes with an Estimator of one function")
         given = arguments.get("input_fn")
         if given is None:
             raise Blocked("TFM602", call, "no input function is given")
-        self._check_around(asked.file, call)
-        homes = tuple(dict.fromkeys(self._homes(asked.file, given)))
-        kept = ("steps", "max_steps") if asked.name == "train" else ("steps",) if asked.name == "evaluate" else ()
-        settings = {key: arguments[key] for key in kept if not is_none(arguments.get(key))}
-        return FlowingUse(asked.file, asked.name, call, given, settings, homes)
+        homes = tuple(dict.fromkeys(self._homes(file, given)))
+        return FlowingUse(file, method, call, given, settings, homes, is_spec)
+
+    def _hooks_of(self, file: ParsedFile, scope: cst.CSTNode, phase: str, given: cst.BaseExpression) -> Arguments:
+        """What becomes of hooks: arguments of the call; the others are left out."""
+        found: Hooks = read_hooks(file, scope, given, phase, self.project, self.tensors)
+        if found.steps is not None or found.max_steps is not None or found.iterators or found.gone:
+            raise Blocked("TFM110", given, "these hooks go with an Estimator of one function")
+        if found.reads_evaluations or (found.callbacks is not None and phase != "train"):
+            raise Blocked("TFM110", given, "these hooks go with an Estimator of one function")
+        self.hooks.append((phase, found))
+        self.remarks += found.remarks
+        self.unserved.setdefault((file, scope), []).extend(found.nodes)
+        if found.callbacks is None:
+            return {}
+        self.kept |= names_in(found.callbacks)
+        return {"callbacks": found.callbacks}
 
     def _homes(self, file: ParsedFile, given: cst.BaseExpression) -> list[ParsedFile]:
         """The files of the functions that an input function may be.
 
         Raises Blocked (TFM601, TFM602) where it is not known that it takes nothing and gives a dataset.
         """
-        values: list[Value] = []
-        for main in dict.fromkeys([file.path, self.file.path, *(one.path for one in self.project.files)]):
-            start = next(one for one in self.project.files if one.path == main)
-            values = values_at(program_of(start, self.project.files), given)
-            if values:
-                break
+        values = self._values(given)
         if not values:
             raise Blocked("TFM602", given, "it is not known which input function this is")
         return [self._home(value, given) or file for value in values]

@@ -56,7 +56,7 @@ class Reached:
     unknown: list[tuple[ParsedFile, cst.CSTNode]] = field(default_factory=list)
 
 
-def reached_by(project: Project, file: ParsedFile, made: cst.Call, returning: frozenset[str]) -> Reached:
+def reached_by(project: Project, file: ParsedFile, made: cst.Call, returning: frozenset[str] = frozenset()) -> Reached:
     """What is done with the result of a call; methods that are `returning` answer with the value itself."""
     follower = _Follower(project, returning)
     follower.follow(file, made)
@@ -68,7 +68,7 @@ class _Follower:
         self.project = project
         self.returning = returning
         self.found = Reached()
-        self.seen: set[cst.CSTNode | tuple[object, str]] = set()
+        self.seen: set[cst.CSTNode | tuple[object, object]] = set()  # what was looked at already
 
     def follow(self, file: ParsedFile, node: cst.BaseExpression) -> None:
         """Looks at what stands around an expression that the value may be."""
@@ -91,7 +91,11 @@ class _Follower:
             if isinstance(around, cst.NamedExpr):
                 self.follow(file, around)
         elif isinstance(around, cst.Return):
-            self._returned(file, node)
+            self._returned(file, node, None)
+        elif isinstance(around, cst.Element):
+            self._held(file, around)
+        elif isinstance(around, cst.For) and around.iter is node:
+            self._lost(file, node)
         elif (isinstance(around, cst.IfExp) and around.test is not node) or isinstance(around, cst.BooleanOperation):
             self.follow(file, around)
         elif not self._leaves_alone(around, node):
@@ -126,6 +130,42 @@ class _Follower:
         if call is not None and node.attr.value in self.returning:
             self.follow(file, call)
 
+    def _held(self, file: ParsedFile, element: cst.Element) -> None:
+        """Follows the value out of a tuple or list that is taken apart: at once, by a loop, or where it is returned."""
+        display = file.parents[element]
+        around = file.parents.get(display)
+        if isinstance(around, cst.AssignTarget) or (isinstance(around, cst.For) and around.target is display):
+            return
+        if not isinstance(display, (cst.Tuple, cst.List)) or _has_star(display):
+            self._lost(file, element.value)
+            return
+        index = display.elements.index(element)
+        if isinstance(around, cst.Return):
+            self._returned(file, element.value, index)
+        elif isinstance(around, cst.For) and around.iter is display:
+            self._bound(file, around.target)
+        elif not self._taken_apart(file, display, index):
+            self._lost(file, element.value)
+
+    def _taken_apart(self, file: ParsedFile, whole: cst.BaseExpression, index: int) -> bool:
+        """Follows an element of a sequence to the name that it is given, or to where it is asked for by its number."""
+        around = file.parents.get(whole)
+        if isinstance(around, cst.Subscript) and around.value is whole and len(around.slice) == 1:
+            at = around.slice[0].slice
+            if isinstance(at, cst.Index) and isinstance(at.value, cst.Integer):
+                if int(at.value.value, 0) == index:
+                    self.follow(file, around)
+                return True
+        if not isinstance(around, cst.Assign) or len(around.targets) != 1:
+            return isinstance(around, cst.Expr)
+        target = around.targets[0].target
+        if not isinstance(target, (cst.Tuple, cst.List)) or len(target.elements) <= index:
+            return False
+        if _has_star(target):
+            return False
+        self._bound(file, target.elements[index].value)
+        return True
+
     def _bound(self, file: ParsedFile, target: cst.BaseExpression) -> None:
         if isinstance(target, cst.Name):
             owner = self._owner(file, target)
@@ -153,17 +193,15 @@ class _Follower:
         return file.module
 
     def _named(self, file: ParsedFile, scope: cst.CSTNode, name: str) -> None:
-        for where, node in self._mentions(file, scope, name):
-            self.follow(where, node)
+        if (scope, name) not in self.seen:
+            self.seen.add((scope, name))
+            for where, node in self._mentions(file, scope, name):
+                self.follow(where, node)
 
     def _mentions(
         self, file: ParsedFile, scope: cst.CSTNode, name: str
     ) -> Iterator[tuple[ParsedFile, cst.Name | cst.Attribute]]:
         """Where a name of a scope is mentioned, in other files too where it is one of a module."""
-        key = (scope, name)
-        if key in self.seen:
-            return
-        self.seen.add(key)
         yield from ((file, node) for node in _references(scope, name))
         if scope is not file.module:
             return
@@ -186,10 +224,11 @@ class _Follower:
         self.seen.add(("attribute", name))
         for file in self.project.files:
             for node in _attributes(file, name):
-                self.follow(file, node)
+                if file.imports.resolve(node) is None:  # what a library calls so is something else
+                    self.follow(file, node)
 
-    def _returned(self, file: ParsedFile, node: cst.CSTNode) -> None:
-        """Follows the value to the calls of the function that returns it."""
+    def _returned(self, file: ParsedFile, node: cst.CSTNode, index: int | None) -> None:
+        """Follows the value to the calls of the function that returns it, or a tuple with it at an index."""
         function = self._scope(file, node)
         inner = [one for one in path_to(function, node)[1:] if isinstance(one, cst.Lambda)]
         if not isinstance(function, cst.FunctionDef) or inner or function.asynchronous is not None:
@@ -201,27 +240,36 @@ class _Follower:
             self._lost(file, node)
         elif isinstance(around, cst.ClassDef):
             if any(isinstance(one, cst.Name) and one.value == "property" for one in decorators):
-                self._kept(function.name.value)
+                if index is None:
+                    self._kept(function.name.value)
+                else:
+                    self._lost(file, node)
                 return
-            if ("method", function.name.value) in self.seen:
+            if (index, function.name.value) in self.seen:
                 return
-            self.seen.add(("method", function.name.value))
+            self.seen.add((index, function.name.value))
             for where in self.project.files:
                 for attribute in _attributes(where, function.name.value):
-                    self._called(where, attribute)
+                    if where.imports.resolve(attribute) is None:
+                        self._called(where, attribute, index)
         else:
             owner = self._owner(file, function.name)
             assert owner is not None
+            if (index, function) in self.seen:
+                return
+            self.seen.add((index, function))
             for where, mention in self._mentions(file, owner, function.name.value):
                 if mention is not function.name:
-                    self._called(where, mention)
+                    self._called(where, mention, index)
 
-    def _called(self, file: ParsedFile, mention: cst.BaseExpression) -> None:
+    def _called(self, file: ParsedFile, mention: cst.BaseExpression, index: int | None) -> None:
         """Follows the result where a function is called; its mention as a value is not followed."""
         call = file.parents.get(mention)
-        if isinstance(call, cst.Call) and call.func is mention:
+        if not isinstance(call, cst.Call) or call.func is not mention:
+            self._lost(file, mention)
+        elif index is None:
             self.follow(file, call)
-        else:
+        elif not self._taken_apart(file, call, index):
             self._lost(file, mention)
 
     def _given(self, file: ParsedFile, call: cst.Call, arg: cst.Arg, node: cst.BaseExpression) -> None:
@@ -294,6 +342,10 @@ def _attributes(file: ParsedFile, name: str) -> list[cst.Attribute]:
     finder = _Attributes(name)
     walk(file.module, finder)
     return finder.found
+
+
+def _has_star(display: cst.Tuple | cst.List) -> bool:
+    return any(isinstance(one, cst.StarredElement) for one in display.elements)
 
 
 def _functions(node: cst.FunctionDef) -> list[cst.FunctionDef]:

@@ -41,8 +41,8 @@ from migrator.walking import walk
 
 _ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS, *ready.ESTIMATORS)
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
-_TRAIN_SPEC = ("input_fn", "max_steps", "hooks", "saving_listeners")
-_EVAL_SPEC = ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs")
+TRAIN_SPEC = ("input_fn", "max_steps", "hooks", "saving_listeners")
+EVAL_SPEC = ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs")
 _TRAIN = ("input_fn", "hooks", "steps", "max_steps", "saving_listeners")
 _EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
 _PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
@@ -117,8 +117,11 @@ class Lent:
 
 @dataclass(frozen=True)
 class FlowingUse:
-    """A training, evaluation or prediction with an Estimator, in any file: the call, its input function, and of its
-    other arguments those that count. `homes` are the files of the functions that it may be."""
+    """A training, evaluation or prediction with an Estimator, or a spec of one, in any file: the call, its input
+    function, and of its other arguments those that count. `homes` are the files of the functions that it may be.
+
+    `method` is "train", "evaluate" or "predict"; a spec is the call of a TrainSpec or an EvalSpec.
+    """
 
     file: ParsedFile
     method: str
@@ -126,13 +129,25 @@ class FlowingUse:
     given: cst.BaseExpression
     settings: Arguments
     homes: tuple[ParsedFile, ...] = ()
+    is_spec: bool = False
 
 
 @dataclass(frozen=True)
 class Flowing:
-    """An Estimator that an object with its methods takes the place of, and all that is done with it."""
+    """An Estimator that an object with its methods takes the place of, and all that is done with it.
+
+    `both` are the calls of train_and_evaluate, with the Estimator and the two specs of each. `configs` are the calls of
+    the RunConfigs that it may be given, with what each says that counts; `config` is the argument that gives one of
+    them, where that is not beside it, and `may_be_none` says that it may give none. `removed` are statements of other
+    functions that only served what is left out.
+    """
 
     uses: tuple[FlowingUse, ...]
+    both: tuple[tuple[ParsedFile, cst.Call, tuple[cst.BaseExpression, ...]], ...] = ()
+    config: cst.BaseExpression | None = None
+    may_be_none: bool = False
+    configs: tuple[tuple[ParsedFile, cst.Call, Arguments], ...] = ()
+    removed: tuple[tuple[ParsedFile, cst.BaseStatement], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -870,8 +885,8 @@ class ProgramReader:
         if "train_spec" not in arguments or "eval_spec" not in arguments:
             raise Blocked("TFM103", place.call, "train_and_evaluate is called without both specs")
         given = arguments["train_spec"], arguments["eval_spec"]
-        train = refused.of(partial(self._spec, given[0], "tf.estimator.TrainSpec", _TRAIN_SPEC, "TFM109"), None)
-        evaluate = refused.of(partial(self._spec, given[1], "tf.estimator.EvalSpec", _EVAL_SPEC, "TFM109"), None)
+        train = refused.of(partial(self._spec, given[0], "tf.estimator.TrainSpec", TRAIN_SPEC, "TFM109"), None)
+        evaluate = refused.of(partial(self._spec, given[1], "tf.estimator.EvalSpec", EVAL_SPEC, "TFM109"), None)
         for spec, phase in ((train, "train"), (evaluate, "test")):
             if spec is not None:
                 self._hooks(spec, phase, self.scope)

@@ -17,26 +17,22 @@ class {name}:
         self.save_steps = save_steps
         self.seed = seed
 
-    def latest_checkpoint(self):
-        """Returns the path of the newest checkpoint, None where there is none."""
-        return tf.train.latest_checkpoint(self.model_dir)
-
-    def train(self, input_fn, *, steps=None, max_steps=None):
+    def train(self, input_fn, *, steps=None, max_steps=None, callbacks=()):
         """Trains for `steps` batches, or until there were `max_steps` in all; else on all that `input_fn` gives."""
         dataset, {made} = self._begin(input_fn)
         if max_steps is not None:
             steps = max_steps - int(model.optimizer.iterations.numpy())
         if steps is None or steps > 0:
             path = os.path.join(self.model_dir, "ckpt")
-            callbacks = [tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)]
+            saves = [tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)]
             if dataset.cardinality() == tf.data.UNKNOWN_CARDINALITY:
-                callbacks.insert(0, {counted}())
+                saves.insert(0, {counted}())
             if self.save_steps:
-                callbacks.append(
+                saves.append(
                     tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True, save_freq=self.save_steps)
                 )
             dataset, steps = self._first(dataset, steps)
-            model.fit(dataset, steps_per_epoch=steps, callbacks=callbacks)
+            model.fit(dataset, steps_per_epoch=steps, callbacks=[*saves, *callbacks])
         return self
 
     def evaluate(self, input_fn, *, steps=None):
@@ -45,7 +41,7 @@ class {name}:
         dataset, steps = self._first(dataset, steps)
         results = model.evaluate(dataset, steps=steps, return_dict=True)
         return dict(results, global_step=int(model.optimizer.iterations.numpy()))
-{predict}
+{both}{predict}
     def _begin(self, input_fn):
         """Returns the data, and what `make_model` makes for them, in the state of the newest checkpoint."""
         if self.seed is not None:
@@ -57,7 +53,7 @@ class {name}:
             spec[0] if isinstance(spec, tuple) else spec,
         )
         {made} = self.make_model({arguments})
-        checkpoint = self.latest_checkpoint()
+        checkpoint = tf.train.latest_checkpoint(self.model_dir)
         if checkpoint and not os.path.basename(checkpoint).startswith("model.ckpt"):  # an Estimator's
 {load}
         return dataset, {made}
@@ -68,6 +64,31 @@ class {name}:
         if steps is None or dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
             return dataset, steps
         return dataset.take(steps), None
+'''
+_BOTH = '''
+    def train_and_evaluate(self, train_spec, eval_spec):
+        """Trains, and evaluates after every `save_steps` steps and at the end; the specs are arguments for both."""
+        cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
+        if sum(map(len, cluster.values())) > 1:
+            raise RuntimeError("TF_CONFIG names several tasks, and this program trains in one process")
+        results, evaluated = None, False
+
+        def evaluate():
+            nonlocal results, evaluated
+            results, evaluated = self.evaluate(**{"steps": 100, **eval_spec}), True
+
+        def on_batch(batch, logs):
+            nonlocal evaluated
+            evaluated = False
+            if self.save_steps and (batch + 1) % self.save_steps == 0:
+                evaluate()
+
+        callback = tf.keras.callbacks.LambdaCallback(
+            on_train_batch_end=on_batch,
+            on_train_end=lambda logs: evaluated or evaluate(),
+        )
+        self.train(**{**train_spec, "callbacks": [callback, *train_spec.get("callbacks", ())]})
+        return results, []
 '''
 _PREDICT = '''
     def predict(self, input_fn):
@@ -81,7 +102,7 @@ _PREDICT = '''
 
 
 def keras_estimator(
-    name: str, counted: str, indent: str, predicts: bool, of_dicts: bool, takes_params: bool, rates: str
+    name: str, counted: str, indent: str, predicts: bool, of_dicts: bool, takes_params: bool, rates: str, both: bool
 ) -> str:
     """The class that trains, evaluates and predicts with a Keras model as an Estimator does, in one process.
 
@@ -96,6 +117,7 @@ def keras_estimator(
         name=name,
         counted=counted,
         made="model, predictor" if predicts else "model",
+        both=_BOTH if both else "",
         predict=_PREDICT.format(each=textwrap.indent(each, "    " * 2)) if predicts else "",
         arguments="inputs, params=copy.deepcopy(self.params)" if takes_params else "inputs",
         load=textwrap.indent(load, "    " * 3),
