@@ -22,7 +22,6 @@ from migrator.targets.keras_estimator import keras_estimator
 from migrator.targets.plan import primary
 
 _CHECKPOINTS = "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
-_ONE_PROCESS = "the new program trains in its own process; it ends with an error where TF_CONFIG names several tasks"
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class FlowingDriver:
     expressions: dict[Path, dict[cst.CSTNode, cst.BaseExpression]]
     helpers: tuple[str, ...]
     remarks: tuple[tuple[ParsedFile, Blocked], ...]
-    needs: frozenset[str]
+    needs: frozenset[str] = frozenset(("copy", "os", "tempfile"))
 
 
 def emit_flowing(
@@ -100,13 +99,11 @@ def emit_flowing(
             place_of_both,
             call(f"{primary(texts[file.path].text(estimator))}.train_and_evaluate", given, indent, 0),
         )
-        remarks.append((file, Blocked("TFM728", place_of_both, _ONE_PROCESS)))
     if not emitted.loss_of_batch:
         first = next((use for use in flowing.uses if use.method == "evaluate"), None)
         remarks += [] if first is None else [(first.file, Blocked("TFM303", first.call, LOSS_OF_EXAMPLES))]
     remarks += [(_home(project, program, remark), remark) for remark in program.remarks]
-    needs = {"copy", "os", "tempfile"} | ({"json"} if both else set())
-    return FlowingDriver(expressions, tuple(helpers), tuple(remarks), frozenset(needs))
+    return FlowingDriver(expressions, tuple(helpers), tuple(remarks))
 
 
 def _home(project: Project, program: TrainingProgram, remark: Blocked) -> ParsedFile:

@@ -94,7 +94,7 @@ def read_all(
                     if refusals:
                         followed = Refusals()
                         nothing: list[TrainingProgram] = []
-                        flowing = followed.of(partial(read_flowing, *around, followed), nothing)
+                        flowing = followed.of(partial(read_flowing, *around, followed, everything.wants_tpus), nothing)
                         if flowing and not followed:
                             found, refusals = flowing, followed
                     distributed = next(filter(None, map(_imported_horovod, _reach(project, [file]))), None)

@@ -362,7 +362,7 @@ def _is_local(parents: Parents, file: ParsedFile, node: cst.Name) -> bool:
     return False
 
 
-def _imported(project: Project, file: ParsedFile, home: ParsedFile, name: str) -> list[cst.BaseExpression]:
+def imported(project: Project, file: ParsedFile, home: ParsedFile, name: str) -> list[cst.BaseExpression]:
     """Where a file reads a module-level name of another one."""
     found = []
     for node in _named(file, name):

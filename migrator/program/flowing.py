@@ -7,10 +7,11 @@ Specs and RunConfigs that go the same ways become dicts of what they say.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import libcst as cst
 
+from migrator.ir.program import Program
 from migrator.ir.values import Constant, Function, Operation, Partial, Value, alternatives
 from migrator.program.calls import bind, is_none, is_true
 from migrator.program.flow import Mentioning
@@ -18,7 +19,7 @@ from migrator.program.known import program_of, values_at
 from migrator.program.leftovers import leftovers
 from migrator.program.model_reference import ModelReference
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.reached import Asked, Given, reached_by
+from migrator.program.reached import Asked, Given, Reached, reached_by
 from migrator.program.refusals import Refusals
 from migrator.program.run_config import read_run_config
 from migrator.program.scopes import path_to
@@ -45,6 +46,7 @@ _SPECS = {
 }
 _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 _SETTINGS = ("model_dir", "save_checkpoints_steps", "tf_random_seed")
+_SCRIPTS = 12  # are evaluated; what further ones give is not known
 _LEFT_OUT = ("name", "start_delay_secs", "throttle_secs")
 
 
@@ -55,12 +57,20 @@ def read_flowing(
     place: Place,
     places: Sequence[Place],
     refusals: Refusals,
+    on_clusters: bool,
 ) -> list[TrainingProgram]:
-    """Reads the program of an Estimator that is used wherever it gets to; nothing where that is refused."""
-    return _FlowReader(project, mentioning, file, place, places, refusals).read()
+    """Reads the program of an Estimator that is used wherever it gets to; nothing where that is refused.
+
+    `on_clusters` says that train_and_evaluate does what TF_CONFIG asks for: that is not written for such a program.
+    """
+    reader = _FlowReader(project, mentioning, file, place, places, refusals)
+    reader.on_clusters = on_clusters
+    return reader.read()
 
 
 class _FlowReader(ProgramReader):
+    on_clusters = True
+
     def read(self) -> list[TrainingProgram]:
         refused = self.refusals
         self.unserved: dict[tuple[ParsedFile, cst.CSTNode], list[cst.CSTNode]] = {}
@@ -71,6 +81,10 @@ class _FlowReader(ProgramReader):
         bound = self._bound()
         model = self._model(bound)
         if model is None:
+            return []
+        reached = reached_by(self.project, self.mentioning, self.file, self.place.call, frozenset(["train"]))
+        self._check_reached(reached)
+        if refused:
             return []
         given = bound.get("config")
         trial = Refusals()
@@ -88,7 +102,7 @@ class _FlowReader(ProgramReader):
             refused.refuse("TFM108", folders[0], "the Estimator and its RunConfig both name a model_dir: leave one")
         self._check_start(bound.get("warm_start_from"), model_dir)
         self._check_around(self.file, self.place.call)
-        uses, both = self._all_uses()
+        uses, both = self._all_uses(reached)
         params = bound.get("params")
         kept = self.kept | self.session.kept
         left = [*self.dropped, *(line for line, made in self.session.lines.items() if not made)]
@@ -141,6 +155,24 @@ class _FlowReader(ProgramReader):
                 message = "the Estimator stands inside a `with` on a TensorFlow object"
                 self.refusals.refuse("TFM103", call, message)
 
+    @cached_property
+    def _started(self) -> list[Program]:
+        """The scripts that may come to the Estimator, as they are understood: its file, and those that import it."""
+        mains = [self.file]
+        for main in mains:
+            for other in self.project.files:
+                if other not in mains and any(self._imports(other, origin, main) for origin in _origins(other)):
+                    mains.append(other)
+        return [program_of(main, self.project.files) for main in mains[:_SCRIPTS]]
+
+    def _imports(self, file: ParsedFile, origin: str, of: ParsedFile) -> bool:
+        module = origin
+        while module:
+            if self.project.sibling(file, module) is of:
+                return True
+            module = module.rpartition(".")[0]
+        return False
+
     # -- values from elsewhere -------------------------------------------------------------------------------------
 
     def _values(self, given: cst.BaseExpression) -> list[Value]:
@@ -148,10 +180,9 @@ class _FlowReader(ProgramReader):
 
         None where nothing is known of it; what somebody outside of the project would give counts for nothing.
         """
-        mains = [self.file, *(one for one in self.project.files if one is not self.file)]
         found: list[Value] = []
-        for main in mains:
-            values = values_at(program_of(main, self.project.files), given)
+        for program in self._started:
+            values = values_at(program, given)
             found += [one for value in values for one in alternatives(value)]
         known = [one for one in found if not (isinstance(one, Operation) and one.symbol == "parameter")]
         return list(dict.fromkeys(known))
@@ -176,7 +207,7 @@ class _FlowReader(ProgramReader):
 
     def _check_ways(self, file: ParsedFile, made: cst.Call, to: Sequence[cst.Call], code: str) -> None:
         """Refuses a spec or a RunConfig that gets to other calls than some, or that is asked for anything."""
-        reached = reached_by(self.project, file, made)
+        reached = reached_by(self.project, self.mentioning, file, made)
         others = [given.value for given in reached.given if not any(given.call is one for one in to)]
         others += [asked.node for asked in reached.asked]
         for node in [*others, *(node for _, node in reached.unknown)]:
@@ -201,17 +232,25 @@ class _FlowReader(ProgramReader):
 
     # -- uses ------------------------------------------------------------------------------------------------------
 
-    def _all_uses(self) -> tuple[list[FlowingUse], list[tuple[ParsedFile, cst.Call, tuple[cst.BaseExpression, ...]]]]:
-        reached = reached_by(self.project, self.file, self.place.call, frozenset(["train"]))
+    def _check_reached(self, reached: Reached) -> None:
         for _, node in reached.unknown:
             self.refusals.refuse("TFM103", node, "the Estimator is used here in a way that is not followed")
+        for asked in reached.asked:
+            if asked.name not in ("model_dir", *_PHASES) or (asked.name == "model_dir") is (asked.call is not None):
+                self.refusals.refuse("TFM103", asked.node, f"`{asked.name}` of an Estimator is not carried over yet")
+        for given in reached.given:
+            if given.file.imports.resolve(given.call.func) != _BOTH:
+                message = "the Estimator is given to something that is not followed"
+                self.refusals.refuse("TFM103", given.value, message)
+
+    def _all_uses(
+        self, reached: Reached
+    ) -> tuple[list[FlowingUse], list[tuple[ParsedFile, cst.Call, tuple[cst.BaseExpression, ...]]]]:
         uses: list[FlowingUse] = []
         for asked in reached.asked:
             if asked.name in _PHASES and asked.call is not None:
                 use = self.refusals.of(partial(self._use, asked, asked.call), None)
                 uses += [] if use is None else [use]
-            elif asked.name != "model_dir" or asked.call is not None:
-                self.refusals.refuse("TFM103", asked.node, f"`{asked.name}` of an Estimator is not carried over yet")
         both: list[tuple[ParsedFile, cst.Call, tuple[cst.BaseExpression, ...]]] = []
         calls = [given.call for given in reached.given]
         for given in reached.given:
@@ -232,10 +271,10 @@ class _FlowReader(ProgramReader):
         self, given: Given, calls: Sequence[cst.Call]
     ) -> tuple[tuple[cst.BaseExpression, ...], list[FlowingUse]]:
         """The arguments of a call of train_and_evaluate, and its specs."""
-        if given.file.imports.resolve(given.call.func) != _BOTH:
-            raise Blocked("TFM103", given.value, "the Estimator is given to something that is not followed")
-        if any("TF_CONFIG" in file.bare for file in self.project.files):
-            message = "TF_CONFIG tells train_and_evaluate of a cluster: use the Estimator in the function that makes it"
+        if self.on_clusters:
+            message = (
+                "train_and_evaluate does what TF_CONFIG asks for: `--strategy one-device` writes it for one device"
+            )
             raise Blocked("TFM704", given.call, message)
         self._check_around(given.file, given.call)
         bound = bind(given.call, ("estimator", *_SPECS), _BOTH, "TFM103")
@@ -329,6 +368,10 @@ class _FlowReader(ProgramReader):
         elif isinstance(value.node.body, cst.Tuple):
             raise Blocked("TFM602", given, "the input function gives tensors, not a dataset")
         return where
+
+
+def _origins(file: ParsedFile) -> list[str]:
+    return list(dict.fromkeys(file.imports.names.values()))
 
 
 __all__ = ["read_flowing"]

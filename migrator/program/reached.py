@@ -13,7 +13,8 @@ import libcst as cst
 
 from migrator.names.bindings import hidden_in, owns
 from migrator.program.calls import is_none
-from migrator.program.parsed import ParsedFile, Project, name_nodes
+from migrator.program.flow import Calls, Mentioning, Parents, imported
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
 from migrator.program.region import class_of
 from migrator.program.scopes import path_to
 from migrator.walking import walk
@@ -56,16 +57,24 @@ class Reached:
     unknown: list[tuple[ParsedFile, cst.CSTNode]] = field(default_factory=list)
 
 
-def reached_by(project: Project, file: ParsedFile, made: cst.Call, returning: frozenset[str] = frozenset()) -> Reached:
+def reached_by(
+    project: Project,
+    mentioning: Mentioning,
+    file: ParsedFile,
+    made: cst.Call,
+    returning: frozenset[str] = frozenset(),
+) -> Reached:
     """What is done with the result of a call; methods that are `returning` answer with the value itself."""
-    follower = _Follower(project, returning)
+    follower = _Follower(project, mentioning, returning)
     follower.follow(file, made)
     return follower.found
 
 
 class _Follower:
-    def __init__(self, project: Project, returning: frozenset[str]) -> None:
+    def __init__(self, project: Project, mentioning: Mentioning, returning: frozenset[str]) -> None:
         self.project = project
+        self.mentioning = mentioning
+        self.calls = Calls(project, mentioning, Parents())
         self.returning = returning
         self.found = Reached()
         self.seen: set[cst.CSTNode | tuple[object, object]] = set()  # what was looked at already
@@ -75,6 +84,9 @@ class _Follower:
         if node in self.seen:
             return
         self.seen.add(node)
+        if file not in self.project.files:
+            self._lost(file, node)  # in a file that nothing is written in
+            return
         around = file.parents.get(node)
         if isinstance(around, cst.Attribute):
             self._asked(file, around)
@@ -200,29 +212,20 @@ class _Follower:
 
     def _mentions(
         self, file: ParsedFile, scope: cst.CSTNode, name: str
-    ) -> Iterator[tuple[ParsedFile, cst.Name | cst.Attribute]]:
+    ) -> Iterator[tuple[ParsedFile, cst.BaseExpression]]:
         """Where a name of a scope is mentioned, in other files too where it is one of a module."""
         yield from ((file, node) for node in _references(scope, name))
-        if scope is not file.module:
-            return
-        for other in self.project.files:
-            if other is file or name not in other.bare:
-                continue
-            for local, origin in list(other.imports.names.items()):
-                module, _, last = origin.rpartition(".")
-                if last == name and self.project.sibling(other, module) is file:
-                    yield from ((other, node) for node in _references(other.module, local))
-            for attribute in _attributes(other, name):
-                module = (other.imports.resolve(attribute) or "").rpartition(".")[0]
-                if module and self.project.sibling(other, module) is file:
-                    yield other, attribute
+        if scope is file.module:
+            for other in self.mentioning([name]):
+                if other.path != file.path:
+                    yield from ((other, node) for node in imported(self.project, other, file, name))
 
     def _kept(self, name: str) -> None:
         """Follows the value in an attribute: any of that name in the project may be the one."""
         if ("attribute", name) in self.seen:
             return
         self.seen.add(("attribute", name))
-        for file in self.project.files:
+        for file in self.mentioning([name]):
             for node in _attributes(file, name):
                 if file.imports.resolve(node) is None:  # what a library calls so is something else
                     self.follow(file, node)
@@ -230,47 +233,24 @@ class _Follower:
     def _returned(self, file: ParsedFile, node: cst.CSTNode, index: int | None) -> None:
         """Follows the value to the calls of the function that returns it, or a tuple with it at an index."""
         function = self._scope(file, node)
-        inner = [one for one in path_to(function, node)[1:] if isinstance(one, cst.Lambda)]
-        if not isinstance(function, cst.FunctionDef) or inner or function.asynchronous is not None:
+        if not isinstance(function, cst.FunctionDef):
             self._lost(file, node)
             return
-        decorators = [one.decorator for one in function.decorators]
-        around = file.parents.get(file.parents[function])
-        if any(not isinstance(one, cst.Name) or one.value not in (*_PLAIN, "property") for one in decorators):
-            self._lost(file, node)
-        elif isinstance(around, cst.ClassDef):
-            if any(isinstance(one, cst.Name) and one.value == "property" for one in decorators):
-                if index is None:
-                    self._kept(function.name.value)
-                else:
-                    self._lost(file, node)
-                return
-            if (index, function.name.value) in self.seen:
-                return
-            self.seen.add((index, function.name.value))
-            for where in self.project.files:
-                for attribute in _attributes(where, function.name.value):
-                    if where.imports.resolve(attribute) is None:
-                        self._called(where, attribute, index)
-        else:
-            owner = self._owner(file, function.name)
-            assert owner is not None
-            if (index, function) in self.seen:
-                return
-            self.seen.add((index, function))
-            for where, mention in self._mentions(file, owner, function.name.value):
-                if mention is not function.name:
-                    self._called(where, mention, index)
-
-    def _called(self, file: ParsedFile, mention: cst.BaseExpression, index: int | None) -> None:
-        """Follows the result where a function is called; its mention as a value is not followed."""
-        call = file.parents.get(mention)
-        if not isinstance(call, cst.Call) or call.func is not mention:
-            self._lost(file, mention)
-        elif index is None:
-            self.follow(file, call)
-        elif not self._taken_apart(file, call, index):
-            self._lost(file, mention)
+        try:
+            calls = self.calls.of(file, function)
+        except Blocked as problem:
+            self._lost(file, problem.node or node)
+            return
+        if (index, function) in self.seen:
+            return
+        self.seen.add((index, function))
+        for where, call in calls:
+            if where not in self.project.files:
+                self._lost(file, node)  # in a file that nothing is written in
+            elif index is None:
+                self.follow(where, call)
+            elif not self._taken_apart(where, call, index):
+                self._lost(where, call)
 
     def _given(self, file: ParsedFile, call: cst.Call, arg: cst.Arg, node: cst.BaseExpression) -> None:
         found = self._function(file, call)

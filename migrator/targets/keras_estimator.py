@@ -68,9 +68,6 @@ class {name}:
 _BOTH = '''
     def train_and_evaluate(self, train_spec, eval_spec):
         """Trains, and evaluates after every `save_steps` steps and at the end; the specs are arguments for both."""
-        cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
-        if sum(map(len, cluster.values())) > 1:
-            raise RuntimeError("TF_CONFIG names several tasks, and this program trains in one process")
         results, evaluated = None, False
 
         def evaluate():
@@ -88,7 +85,7 @@ _BOTH = '''
             on_train_end=lambda logs: evaluated or evaluate(),
         )
         self.train(**{**train_spec, "callbacks": [callback, *train_spec.get("callbacks", ())]})
-        return results, []
+        return results, [] if evaluated else None
 '''
 _PREDICT = '''
     def predict(self, input_fn):

@@ -311,7 +311,7 @@ def test_a_graph_around_the_driver_blocks() -> None:
 
 IMPORTS = "import keras_estimator  # before TensorFlow: it chooses Keras 2\nimport tensorflow.compat.v1 as tf"
 SURROUNDINGS = {
-    "one line": "if go: estimator.train(input_fn)",
+    "one line": "if go: print(estimator.train(input_fn))",
     "result": "print(estimator.train(input_fn))",
 }
 
@@ -381,12 +381,11 @@ def test_several_estimators_given_to_one_function() -> None:
 
 
 def test_a_name_of_an_estimator_that_means_something_else() -> None:
-    """`estimator` of `more` is whatever that is called with."""
+    """`estimator` of `more` is whatever that is called with: `show` goes on with what has the methods of one."""
     more = "def more(estimator):\n    show(estimator, input_fn, 2)\n\n\n"
     text = lending("model.predict(make_data)", "estimator.train(input_fn, steps=3)\nshow(estimator, input_fn, 1)")
-    text = text.replace("def model_fn", f"{more}def model_fn", 1)
-    new, findings = run(text)
-    assert new == text and manual(findings) == ["TFM103"]
+    new = migrated(text.replace("def model_fn", f"{more}def model_fn", 1))
+    assert "in model.predict(make_data):" in new and "estimator = KerasEstimator(model_fn, params=" in new
 
 
 def test_a_function_that_has_the_estimator_under_its_name() -> None:
@@ -405,7 +404,6 @@ def test_an_estimator_given_to_a_function_that_evaluates() -> None:
 
 
 KEPT = {
-    "another object": ("model.predict(make_data)", "show(estimator, input_fn, 1)\nshow(other, input_fn, 2)"),
     "goes on": ("[other(model), model.predict(make_data)]", "show(estimator, input_fn, 1)"),
     "of another file": ("[]", "foreign.show(estimator)"),
 }
@@ -420,8 +418,7 @@ def test_an_estimator_given_away_blocks(name: str) -> None:
 
 
 LENT_TO = {
-    "called twice": ("model.predict(make_data)", "show(estimator, input_fn, 1)\nshow(None, input_fn, 2)"),
-    "both kinds": ("[model.predict(make_data), model.evaluate(make_data)]", "show(estimator, input_fn, 1)"),
+    "shown": ("[model, model.predict(make_data)]", "show(estimator, input_fn, 1)"),
     "trains": ("[model.train(make_data)]", "show(estimator, input_fn, 1)"),
 }
 

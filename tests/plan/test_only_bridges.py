@@ -28,7 +28,6 @@ CLEARED = "return tf.group([total.assign(tf.zeros_like(total)) for total in sums
 MINIMIZE = "train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())"
 TRAIN = "estimator.train(input_fn, steps=3)"
 MADE = 'estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n'
-MAKE = f"def build():\n    return {MADE.partition(' = ')[2]}\n\n"
 DERIVED = """\
 class Own(tf.estimator.Estimator):
     def __init__(self, rate):
@@ -66,15 +65,12 @@ PROGRAMS = {
     "sums that are never cleared": (_summed().replace(CLEARED, "return tf.no_op()"), "TFM417"),
     "variables by a scope": (_trained(MINIMIZE.replace("loss,", f"loss, var_list={_SCOPE},")), "TFM415"),
     "a derived class": (_driven(DERIVED), "TFM181"),
-    "returned": (_driven(f"{MAKE}build().{TRAIN.partition('.')[2]}"), "TFM103"),
-    "in a list": (_driven(f"for estimator in [{MADE.partition(' = ')[2].strip()}]:\n    {TRAIN}"), "TFM103"),
-    "in an object": (
-        _driven(
-            f"class Go:\n    def __init__(self):\n        self.one = {MADE.partition(' = ')[2]}\n\n"
-            "Go().one.train(input_fn)"
-        ),
+    "returned by a lambda": (
+        _driven(f"build = lambda: {MADE.partition(' = ')[2]}\nbuild().train(input_fn, steps=3)"),
         "TFM103",
     ),
+    "in a list": (_driven(f"{MADE}made = [estimator]\nmade[0].train(input_fn, steps=3)"), "TFM103"),
+    "in a dict": (_driven(f"{MADE}made = dict(one=estimator)\nmade['one'].train(input_fn, steps=3)"), "TFM103"),
 }
 
 

@@ -251,11 +251,6 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         "TFM103",
         "width = 4",
     ),
-    "a closure that reads what changes": (
-        NESTED.replace("    estimator.train", "    units = 4\n    estimator.train"),
-        "TFM103",
-        "units = 4",
-    ),
     "another use of the builder": (
         f"{BUILDER}\n\nestimator = tf.estimator.Estimator(model_fn_builder(3))\n{TRAIN}test = model_fn_builder(4)\n",
         "TFM113",

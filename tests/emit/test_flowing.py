@@ -1,0 +1,237 @@
+"""Estimators that go from one function, attribute or file to another: another object goes there instead."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import program, run, run_project
+
+MODEL = program(spec=", predictions={'out': logits}").partition("\n\nestimator = ")[0]
+MAKE = "tf.estimator.Estimator(model_fn, model_dir=folder, params={'rate': 0.1})"
+MADE = "KerasEstimator(model_fn, model_dir=folder, params={'rate': 0.1})"
+
+
+def manual(text: str, strategy: str = "auto") -> list[tuple[str, str]]:
+    """Why a program stays as it is: the codes, and the lines that they are about."""
+    new, findings = run(text, strategy)
+    assert new == text
+    lines = text.splitlines()
+    return [(f.code, lines[f.line - 1].strip()) for f in findings if f.severity is Severity.MANUAL]
+
+
+def driven(lines: str, strategy: str = "auto") -> str:
+    """What becomes of the lines behind the model_fn, without the classes that stand before them."""
+    new, findings = run(f"{MODEL}\n\n{lines}", strategy)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    tree = ast.parse(new)
+    names = ("CountedSteps", "KerasEstimator", "model_fn", "input_fn")
+    first = [one for one in tree.body if isinstance(one, (ast.FunctionDef, ast.ClassDef)) and one.name in names]
+    after = [one for one in tree.body if one not in first and not isinstance(one, (ast.Import, ast.If))]
+    return ast.unparse(ast.parse("\n".join(ast.unparse(one) for one in after)))
+
+
+SAME = {
+    "an attribute": f"""\
+class Go:
+    def __init__(self, folder):
+        self.one = {MAKE}
+
+    def fit(self):
+        self.one.train(input_fn, steps=3)
+        return self.one.evaluate(input_fn)
+go = Go('logs')
+go.fit()
+print(list(go.one.predict(input_fn)), go.one.model_dir)""",
+    "a builder that is called twice": f"""\
+def build(folder):
+    return {MAKE}
+build('a').train(input_fn, steps=3)
+print(build('a').evaluate(input_fn)['loss'])""",
+    "a function that trains what it is given": f"""\
+def run(one, steps):
+    one.train(input_fn, max_steps=steps)
+    return one
+def build(folder):
+    return {MAKE}
+first = run(build('a'), 3)
+second = run(one=build('b'), steps=4)
+for each in (first, second):
+    print(each.evaluate(input_fn))""",
+    "a pair": f"""\
+def build(folder):
+    return ({MAKE}, folder)
+one, folder = build('a')
+one.train(input_fn)
+two, _ = build('b')
+two.train(input_fn)""",
+    "a property, a choice, a test": f"""\
+class Go:
+    one = None
+
+    @property
+    def made(self):
+        folder = 'logs'
+        if self.one is None:
+            self.one = {MAKE}
+        return self.one
+go = Go()
+(go.made if go else None).train(input_fn).train(input_fn)
+again = go.made or None
+print(not again, again.evaluate(input_fn))""",
+    "an input function that is given": f"""\
+def main(folder, data):
+    def fit(one):
+        one.train(data, steps=3)
+    fit({MAKE})
+main('logs', input_fn)
+main('more', lambda: input_fn().repeat())""",
+}
+
+
+@pytest.mark.parametrize("lines", SAME.values(), ids=SAME)
+def test_the_driver_stays(lines: str) -> None:
+    assert driven(lines) == ast.unparse(ast.parse(lines.replace(MAKE, MADE)))
+
+
+def test_what_the_object_does_not_take_goes() -> None:
+    new = driven(f"""\
+def build(folder):
+    return {MAKE}
+build('a').train(input_fn, None, 3)
+build('a').train(steps=2, input_fn=input_fn, hooks=[tf.train.LoggingTensorHook(['loss'], 5)])
+build('a').evaluate(input_fn, None, None, None, 'test')
+print(list(build('a').predict(input_fn, yield_single_examples=True)))""")
+    assert new.splitlines()[2:] == [
+        "build('a').train(input_fn, steps=3)",
+        "build('a').train(input_fn, steps=2)",
+        "build('a').evaluate(input_fn)",
+        "print(list(build('a').predict(input_fn)))",
+    ]
+
+
+SETTINGS = """\
+def build(config):
+    return tf.estimator.Estimator(model_fn, params={'rate': 0.1}, config=config)
+one = build(tf.estimator.RunConfig(model_dir='a', tf_random_seed=3, save_checkpoints_steps=7, keep_checkpoint_max=2))
+two = build(None)
+one.train(input_fn)
+two.train(input_fn)"""
+
+
+def test_a_run_config_from_elsewhere_is_a_dict_of_what_counts() -> None:
+    assert driven(SETTINGS).splitlines()[1:4] == [
+        "    return KerasEstimator(model_fn, params={'rate': 0.1}, **config or {})",
+        "one = build(dict(model_dir='a', seed=3, save_steps=7))",
+        "two = build(None)",
+    ]
+
+
+def test_a_run_config_that_is_read_elsewhere() -> None:
+    text = SETTINGS.replace("two.train", "print(other.model_dir)\ntwo.train").replace(
+        "one = build(", "one = build(other := "
+    )
+    assert ("TFM108", "return " + SETTINGS.splitlines()[1].partition("return ")[2]) in manual(f"{MODEL}\n\n{text}")
+
+
+SPECS = f"""\
+def specs(steps):
+    train_spec = tf.estimator.TrainSpec(input_fn, max_steps=steps)
+    return train_spec, tf.estimator.EvalSpec(input_fn, steps=None, throttle_secs=0)
+def main(folder):
+    one = {MAKE}
+    train_spec, eval_spec = specs(3)
+    print(tf.estimator.train_and_evaluate(one, train_spec, eval_spec))
+    return one
+print(main('a').evaluate(input_fn))"""
+
+
+def test_specs_from_elsewhere_are_dicts_of_what_counts() -> None:
+    new = driven(SPECS, "one-device")
+    assert "    train_spec = dict(input_fn=input_fn, max_steps=steps)\n" in new
+    assert "    return (train_spec, dict(input_fn=input_fn, steps=None))\n" in new
+    assert "    print(one.train_and_evaluate(train_spec, eval_spec))\n" in new
+
+
+def test_train_and_evaluate_that_may_run_on_a_cluster_stays() -> None:
+    """The bridge does what TF_CONFIG asks for; the object trains in one process."""
+    assert manual(f"{MODEL}\n\n{SPECS}")
+    new, findings = run(f"{MODEL}\n\n{SPECS}", style="auto")
+    assert "keras_estimator.Estimator(" in new and not [f for f in findings if f.severity is Severity.MANUAL]
+
+
+GO = f"def build(folder):\n    return {MAKE}\n\n\none = build('a')\nbuild('b').train(input_fn)\n"
+REFUSED = {
+    "a list": "made = [one]\nmade[0].train(input_fn)",
+    "another function": "foreign(one)",
+    "a container's method": "every.append(one)",
+    "an attribute that is not there": "print(one.config)",
+    "a method that is not there": "print(one.get_variable_names())",
+    "a checkpoint": "one.evaluate(input_fn, checkpoint_path='x')",
+    "whole batches": "list(one.predict(input_fn, yield_single_examples=False))",
+    "listeners": "one.train(input_fn, saving_listeners=[own])",
+    "a strategy around": "with tf.distribute.MirroredStrategy().scope():\n    one.train(input_fn)",
+    "tensors": "one.train(lambda: ({'x': [1.0]}, [1.0]))",
+    "tensors of a function": "def data():\n    return features, labels\n\n\none.train(data)",
+    "arguments of the Estimator's": "def data(params):\n    return input_fn()\n\n\none.train(data)",
+    "unknown data": "def fit(data):\n    one.train(data)\n\n\nfit(make())",
+    "all arguments at once": "one.train(*everything)",
+    "the function itself": "go(build)",
+    "a lambda": "later = lambda: one\nlater().train(input_fn)",
+}
+
+
+@pytest.mark.parametrize("lines", REFUSED.values(), ids=REFUSED)
+def test_what_is_not_followed_is_refused(lines: str) -> None:
+    assert ("TFM103", f"return {MAKE}") in manual(f"{MODEL}\n\n{GO}{lines}\n")
+
+
+@pytest.mark.parametrize("strategy", ["mirrored", "parameter-server", "multi-worker-mirrored", "tpu", "dtensor"])
+def test_other_strategies(strategy: str) -> None:
+    assert {code for code, _ in manual(f"{MODEL}\n\n{GO}", strategy)} & {"TFM704", "TFM103"}
+
+
+def test_other_forms_of_keras() -> None:
+    for keras, loop in (("3", "fit"), ("2", "custom")):
+        text = f"{MODEL}\n\n{GO}"
+        new, findings = run(text, keras=keras, loop=loop)
+        assert new == text and any(f.severity is Severity.MANUAL for f in findings)
+
+
+FILES = {
+    "models.py": f"{MODEL}\n\n\ndef build(folder):\n    return {MAKE}\n",
+    "data.py": "import tensorflow as tf\n\n\ndef more():\n    data = tf.data.Dataset.from_tensors(([1.0], [2.0]))\n"
+    "    return data.make_one_shot_iterator().get_next()\n",
+    "go.py": "import tensorflow as tf\nimport data\nimport models\n\nestimator = models.build('a')\n"
+    "estimator.train(data.more, None, 3)\nestimator.train(data.more)\nmodels.build('b').train(data.more)\n",
+}
+
+
+def test_other_files() -> None:
+    new = {path: text for path, (text, _) in run_project(FILES).items()}
+    assert f"return {MADE}" in new["models.py"] and new["go.py"].count("KerasEstimator") == 0
+    assert "estimator.train(data.more, steps=3)\nestimator.train(data.more)\n" in new["go.py"]
+    assert "return data\n" in new["data.py"] and "one_shot" not in new["data.py"]
+
+
+OTHERS = {
+    "what is not there": "import tensorflow as tf\nimport models\n\nprint(models.build('a').config)\n",
+    "a file without TensorFlow": "import models\n\nmodels.build('c').train(data, None, 3)\n",
+    "all names": "from models import *\n\nprint(build('a').config)\n",
+}
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_a_file_that_uses_it_otherwise_keeps_all(text: str) -> None:
+    files = {**FILES, "other.py": text}
+    assert {path: new for path, (new, _) in run_project(files).items()} == files
+
+
+def test_what_is_taken_by_name_cannot_be_mixed_up() -> None:
+    """`steps` was the third argument of an Estimator's `train`: the object has no second one."""
+    new, _ = run(f"{MODEL}\n\n{GO}")
+    assert "def train(self, input_fn, *, steps=None, max_steps=None, callbacks=()):" in new
+    assert textwrap.dedent(new).count("class KerasEstimator") == 1
