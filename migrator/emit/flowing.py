@@ -12,8 +12,10 @@ import libcst as cst
 from migrator.emit.driver import FileNames
 from migrator.emit.layout import call
 from migrator.emit.model_function import EmittedModel
+from migrator.emit.names import free
 from migrator.program.calls import is_none
-from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.model_reference import ModelReference
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.training import FlowingUse, TrainingProgram
 from migrator.rules.batches import LOSS_OF_EXAMPLES, check_batches, reads_batch
 from migrator.rules.rewriter import Rewriter
@@ -31,7 +33,7 @@ class FlowingDriver:
     expressions: dict[Path, dict[cst.CSTNode, cst.BaseExpression]]
     helpers: tuple[str, ...]
     remarks: tuple[tuple[ParsedFile, Blocked], ...]
-    needs: frozenset[str] = frozenset(("copy", "os", "tempfile"))
+    needs: frozenset[str]
 
 
 def emit_flowing(
@@ -64,7 +66,7 @@ def emit_flowing(
         return names.helpers[key]
 
     counted = helper("CountedSteps", partial(setup.counted_steps, indent=indent))
-    takes_params = program.model.parameters.params is not None
+    takes_params = _takes_params(program.model)
     make = partial(
         keras_estimator,
         counted=counted,
@@ -103,7 +105,8 @@ def emit_flowing(
         first = next((use for use in flowing.uses if use.method == "evaluate"), None)
         remarks += [] if first is None else [(first.file, Blocked("TFM303", first.call, LOSS_OF_EXAMPLES))]
     remarks += [(_home(project, program, remark), remark) for remark in program.remarks]
-    return FlowingDriver(expressions, tuple(helpers), tuple(remarks))
+    needs = {"copy", "os", "tempfile"} | ({"functools"} if program.model.more or _is_canned(program) else set())
+    return FlowingDriver(expressions, tuple(helpers), tuple(remarks), frozenset(needs))
 
 
 def _home(project: Project, program: TrainingProgram, remark: Blocked) -> ParsedFile:
@@ -155,11 +158,52 @@ def _construction(program: TrainingProgram, texts: _Texts, name: str, params: bo
     if params and program.params is not None:
         given["params"] = program.params
     beside = {key: value for key, value in program.config.items() if key != "model_dir"}
-    arguments = [texts.text(program.model.callee), *texts.named(given), *_settings(beside, texts)]
+    arguments = [_maker(program, texts), *texts.named(given), *_settings(beside, texts)]
     if flowing.config is not None:
         config = texts.text(flowing.config)
         arguments.append(f"**({config} or {{}})" if flowing.may_be_none else f"**{primary(config)}")
     return call(name, arguments, program.file.module.default_indent, 0)
+
+
+def _takes_params(model: ModelReference) -> bool:
+    if model.template is None:
+        return model.parameters.params is not None
+    return any(value == "params" for _, value in model.template)
+
+
+def _maker(program: TrainingProgram, texts: _Texts) -> str:
+    """What makes the model of its inputs (and `params`): the function, or what gives it more, when it is called.
+
+    Raises Blocked (TFM104). What a canned Estimator is given counts when it is made, as with a partial; what a lambda
+    reads counts when it is called.
+    """
+    model = program.model
+    callee = texts.text(model.callee)
+    more = [f"{arg.keyword.value}={texts.text(arg.value)}" for arg in model.more if arg.keyword is not None]
+    template = model.template or ()
+    if _is_canned(program):
+        given = [(keyword, value) for keyword, value in template if not isinstance(value, str)]
+        if any(keyword is None for keyword, _ in given) or "params" in [value for _, value in template]:
+            raise Blocked("TFM104", program.place.call, "this Estimator is only written where it is used as well")
+        more = [f"{keyword}={texts.text(value)}" for keyword, value in given if not isinstance(value, str)] + more
+    elif template:
+        taken = program.file.names
+        names = {"features": free("inputs", taken), "params": "params"}
+        texts_given = []
+        for keyword, value in template:
+            text = names[value] if isinstance(value, str) else texts.text(value)
+            texts_given.append(text if keyword is None else f"{keyword}={text}")
+        if _takes_params(model) and any("params" in names_in(v) for _, v in template if not isinstance(v, str)):
+            raise Blocked("TFM104", program.place.call, "this lambda goes with an Estimator of one function")
+        head = f"{names['features']}, params" if _takes_params(model) else names["features"]
+        return f"lambda {head}: {primary(callee)}({', '.join([*texts_given, *more])})"
+    return f"functools.partial({', '.join([callee, *more])})" if more else callee
+
+
+def _is_canned(program: TrainingProgram) -> bool:
+    """Whether the tool has written the model_fn, for an Estimator that TensorFlow has one for."""
+    file = program.model_file
+    return file.spread is not None and f"def {program.model_fn.name.value}(" not in file.text
 
 
 def _says_only(use: FlowingUse) -> bool:

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 import libcst as cst
 
 from migrator.ir.program import Program
-from migrator.ir.values import Constant, Function, Operation, Partial, Value, alternatives
+from migrator.ir.values import Constant, Function, Method, Operation, Partial, Value, alternatives
 from migrator.program.calls import bind, is_none, is_true
 from migrator.program.flow import Mentioning
 from migrator.program.known import program_of, values_at
@@ -139,7 +139,7 @@ class _FlowReader(ProgramReader):
     def _model(self, bound: Arguments) -> ModelReference | None:
         models = self._models(bound)
         model = models[0] if len(models) == 1 else None
-        if model is None or model.template is not None or model.more or model.lambdas or model.ready:
+        if model is None or model.lambdas or model.ready:
             self.refusals.refuse("TFM104", self.place.call, "this model_fn goes with an Estimator of one function")
             return None
         return model
@@ -350,6 +350,8 @@ class _FlowReader(ProgramReader):
             taken |= value.kwargs.keys()
             left += len(value.args)
             value = value.function
+        if isinstance(value, Method) and value.function is not None:
+            value, left = value.function, left + 1
         if not isinstance(value, Function):
             raise Blocked("TFM602", given, "it is not known which input function this is")
         params = value.node.params

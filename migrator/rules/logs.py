@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import libcst as cst
 
 from migrator.findings import Severity
@@ -41,6 +43,8 @@ METHODS = {
 }
 REFERENCES = {f"tf.logging.{name}": f"tf.get_logger().{method}" for name, method in METHODS.items()}
 LEVELS = {f"tf.logging.{name}": f"logging.{name}" for name in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL")}
+#: The same as numbers, for a file in which `logging` is another name.
+NUMBERS = {f"tf.logging.{name}": getattr(logging, name) for name in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL")}
 
 
 def _verbosity(site: Site) -> cst.BaseExpression:

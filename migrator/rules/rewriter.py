@@ -675,6 +675,8 @@ class Rewriter(Transformer):
         if name in logs.LEVELS and self.imports.names.get("logging", "logging") == "logging":
             self.needs.add("logging")
             return cst.parse_expression(logs.LEVELS[name])
+        if name in logs.NUMBERS:
+            return cst.Integer(str(logs.NUMBERS[name]))
         if name in TEXTS:
             return cst.SimpleString(f'"{TEXTS[name]}"')
         if self.of_keras_models and name in _OF_KERAS_MODELS:

@@ -247,3 +247,9 @@ PROGRAMS = {"a function that is given": GIVEN, "a runner": RUNNER, "a chosen mod
 def test_trains_and_evaluates_the_same(name: str, servers: Servers, tmp_path: Path) -> None:
     new = prove_project(PROGRAMS[name], "train.py", servers, tmp_path, style="bridge")
     assert "keras_estimator.py" in new
+
+
+def test_an_object_in_its_place_trains_and_evaluates_the_same(servers: Servers, tmp_path: Path) -> None:
+    """Natively: four trainings that go on from each other's checkpoint, evaluations between them, predictions."""
+    new = prove_project(RUNNER, "train.py", servers, tmp_path)
+    assert "return KerasEstimator(" in new["runner.py"] and new["train.py"] == RUNNER["train.py"]
