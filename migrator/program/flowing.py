@@ -6,7 +6,8 @@ Specs and RunConfigs that go the same ways become dicts of what they say.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 
 import libcst as cst
@@ -46,6 +47,7 @@ _SPECS = {
 }
 _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 _SETTINGS = ("model_dir", "save_checkpoints_steps", "tf_random_seed")
+_SURROUNDS = re.compile(r"\.as_default\(|\.scope\(|Session\(")  # graphs, strategies, sessions
 _SCRIPTS = 12  # are evaluated; what further ones give is not known
 _LEFT_OUT = ("name", "start_delay_secs", "throttle_secs")
 
@@ -103,6 +105,7 @@ class _FlowReader(ProgramReader):
         self._check_start(bound.get("warm_start_from"), model_dir)
         self._check_around(self.file, self.place.call)
         uses, both = self._all_uses(reached)
+        refused.of(lambda: self._check_callers([*self._importing, *(use.file for use in uses)]), None)
         params = bound.get("params")
         kept = self.kept | self.session.kept
         left = [*self.dropped, *(line for line, made in self.session.lines.items() if not made)]
@@ -156,14 +159,27 @@ class _FlowReader(ProgramReader):
                 self.refusals.refuse("TFM103", call, message)
 
     @cached_property
-    def _started(self) -> list[Program]:
-        """The scripts that may come to the Estimator, as they are understood: its file, and those that import it."""
-        mains = [self.file]
-        for main in mains:
+    def _importing(self) -> list[ParsedFile]:
+        """The file of the Estimator, and all that import it, directly or not."""
+        found = [self.file]
+        for file in found:
             for other in self.project.files:
-                if other not in mains and any(self._imports(other, origin, main) for origin in _origins(other)):
-                    mains.append(other)
-        return [program_of(main, self.project.files) for main in mains[:_SCRIPTS]]
+                if other not in found and any(self._imports(other, origin, file) for origin in _origins(other)):
+                    found.append(other)
+        return found
+
+    @cached_property
+    def _started(self) -> list[Program]:
+        """The scripts that may come to the Estimator, as they are understood."""
+        return [program_of(main, self.project.files) for main in self._importing[:_SCRIPTS]]
+
+    def _check_callers(self, files: Iterable[ParsedFile]) -> None:
+        """Refuses graphs and scopes that functions may be called in: an Estimator made a graph of its own."""
+        for file in dict.fromkeys(files):
+            for node in _withs(file):
+                if any(_SURROUNDS.search(file.code(item.item)) for item in node.items):
+                    message = "an Estimator that leaves its function may be used in here: make it and use it in one"
+                    raise Blocked("TFM103", node, message)
 
     def _imports(self, file: ParsedFile, origin: str, of: ParsedFile) -> bool:
         module = origin
@@ -370,6 +386,10 @@ class _FlowReader(ProgramReader):
         elif isinstance(value.node.body, cst.Tuple):
             raise Blocked("TFM602", given, "the input function gives tensors, not a dataset")
         return where
+
+
+def _withs(file: ParsedFile) -> list[cst.With]:
+    return [node for node in file.parents if isinstance(node, cst.With)]
 
 
 def _origins(file: ParsedFile) -> list[str]:

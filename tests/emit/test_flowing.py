@@ -113,6 +113,55 @@ print(list(build('a').predict(input_fn, yield_single_examples=True)))""")
     ]
 
 
+MORE = {
+    "a partial": (
+        "functools.partial(model_fn, params={'rate': units})",
+        "functools.partial(model_fn, params={'rate': units})",
+    ),
+    "a lambda": (
+        "lambda features, labels, mode: model_fn(features, labels, mode, {'rate': units})",
+        "lambda inputs: model_fn(inputs, {'rate': units})",
+    ),
+    "a lambda with params": (
+        "lambda features, labels, mode, params: model_fn(features, labels, mode, params)",
+        "lambda inputs, params: model_fn(inputs, params)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_a_model_fn_that_is_given_more(name: str) -> None:
+    """What a partial is given counts when it is made, what a lambda reads when it is called: as before."""
+    old, new = MORE[name]
+    text = "import functools\ndef build(units):\n    return {}\nbuild(3).train(input_fn)\nbuild(4).train(input_fn)"
+    after = driven(text.format(f"tf.estimator.Estimator({old})"))
+    assert after == ast.unparse(ast.parse(text.format(f"KerasEstimator({new})").partition("\n")[2]))
+
+
+def test_a_canned_estimator_has_what_it_was_given_when_it_was_made() -> None:
+    text = """\
+import tensorflow as tf
+
+
+def build(units):
+    column = tf.feature_column.numeric_column('x')
+    return tf.estimator.DNNRegressor(units, [column], model_dir='logs')
+
+
+def data():
+    return tf.data.Dataset.from_tensors(({'x': [[1.0]]}, [[2.0]]))
+
+
+made = build([3])
+made.train(data, steps=2)
+other = build([4])
+other.train(data, steps=2)
+"""
+    new = "".join(run(text)[0].split())
+    given = "dnn_regressor,feature_columns=[column],hidden_units=units"
+    assert f"returnKerasEstimator(functools.partial({given}),model_dir='logs',)" in new, new
+
+
 SETTINGS = """\
 def build(config):
     return tf.estimator.Estimator(model_fn, params={'rate': 0.1}, config=config)
@@ -173,6 +222,7 @@ REFUSED = {
     "a checkpoint": "one.evaluate(input_fn, checkpoint_path='x')",
     "whole batches": "list(one.predict(input_fn, yield_single_examples=False))",
     "listeners": "one.train(input_fn, saving_listeners=[own])",
+    "a graph around a caller": "def fit():\n    one.train(input_fn)\n\n\nwith tf.Graph().as_default():\n    fit()",
     "a strategy around": "with tf.distribute.MirroredStrategy().scope():\n    one.train(input_fn)",
     "tensors": "one.train(lambda: ({'x': [1.0]}, [1.0]))",
     "tensors of a function": "def data():\n    return features, labels\n\n\none.train(data)",
