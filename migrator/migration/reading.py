@@ -21,7 +21,7 @@ from migrator.program.refusals import Refusals
 from migrator.program.relevant import is_concerned
 from migrator.program.subclasses import estimator_subclasses
 from migrator.program.tpu_programs import on_tpu
-from migrator.program.training import Place, TrainingProgram, is_estimator, read_programs
+from migrator.program.training import NOT_NAMED, Place, TrainingProgram, is_estimator, read_programs
 from migrator.rules.wrapped import check_not_wrapped
 
 _OF_HOROVOD = "Horovod distributes this program, which has no native form"
@@ -91,12 +91,13 @@ def read_all(
                     check_not_wrapped(file, place.function, place.call)
                     around = project, everything.mentioning, file, place, places[file.path]
                     found = read_programs(*around, refusals)
-                    if refusals:
+                    if refusals and adapted is None:
                         followed = Refusals()
                         nothing: list[TrainingProgram] = []
                         flowing = followed.of(partial(read_flowing, *around, followed, everything.wants_tpus), nothing)
-                        if flowing and not followed:
-                            found, refusals = flowing, followed
+                        found, refusals = (
+                            (flowing, followed) if flowing and not followed else (found, _told(refusals, followed))
+                        )
                     distributed = next(filter(None, map(_imported_horovod, _reach(project, [file]))), None)
                     if distributed is not None and not any(one.code == "TFM160" for one in refusals.found):
                         refusals.add(InFile(distributed[0], "TFM160", distributed[1], _OF_HOROVOD))
@@ -120,6 +121,15 @@ def read_all(
             message = f"`{node.name.value}` is derived from `{name}`: the bridge keeps such a class"
             block(file, Blocked("TFM181", node.name, message), node)
     return AllPrograms(programs, refused, blocked)
+
+
+def _told(refusals: Refusals, followed: Refusals) -> Refusals:
+    """Why a program stays as it is: where its Estimator goes elsewhere, what is in the way there."""
+    told = Refusals()
+    for one in refusals.found:
+        for instead in followed.found if (one.code, one.message) == ("TFM103", NOT_NAMED) and followed else [one]:
+            told.add(instead)
+    return told
 
 
 def _horovod(files: Iterable[ParsedFile], findings: Mapping[Path, list[Finding]]) -> Finding | None:

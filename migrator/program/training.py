@@ -54,6 +54,9 @@ _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 
 Arguments = dict[str, cst.BaseExpression]
 
+#: What is said of an Estimator that leaves its line otherwise than by a name.
+NOT_NAMED = "the result of this call is not simply given to a name"
+
 
 @dataclass(frozen=True)
 class Place:
@@ -374,7 +377,7 @@ class ProgramReader:
                 self.dropped.append(bound["use_tpu"])
         variable = self._assigned_name(self.place)
         if variable is None:
-            self._refuse_line(self.place, "the result of this call is not simply given to a name")
+            self._refuse_line(self.place, NOT_NAMED)
         if not bound:
             return []
         models = refused.of(lambda: self._models(bound), none)

@@ -244,13 +244,6 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         "TFM105",
         "features * 2",
     ),
-    "a lambda that reads what changes": (
-        f"{WITH_UNITS}\n\nwidth = 3\nestimator = tf.estimator.Estimator(\n"
-        "    lambda features, labels, mode: my_model(features, labels, mode, {}, width))\n"
-        f"width = 4\n{TRAIN}",
-        "TFM103",
-        "width = 4",
-    ),
     "another use of the builder": (
         f"{BUILDER}\n\nestimator = tf.estimator.Estimator(model_fn_builder(3))\n{TRAIN}test = model_fn_builder(4)\n",
         "TFM113",
