@@ -14,6 +14,7 @@ import libcst as cst
 
 from migrator.ir.program import Program
 from migrator.ir.values import Constant, Function, Method, Operation, Partial, Value, alternatives
+from migrator.names.bare import says
 from migrator.program.calls import bind, is_none, is_true
 from migrator.program.flow import Mentioning
 from migrator.program.known import program_of, values_at
@@ -174,8 +175,12 @@ class _FlowReader(ProgramReader):
         return [program_of(main, self.project.files) for main in self._importing[:_SCRIPTS]]
 
     def _check_callers(self, files: Iterable[ParsedFile]) -> None:
-        """Refuses graphs and scopes that functions may be called in: an Estimator made a graph of its own."""
+        """Refuses graphs and scopes that functions may be called in, where an Estimator made a graph of its own, and
+        tasks of a cluster."""
         for file in dict.fromkeys(files):
+            if says(file.text, "TF_CONFIG"):
+                message = "the program reads or writes TF_CONFIG, and an Estimator that leaves its function is alone"
+                raise Blocked("TFM704", self.place.call, message)
             for node in _withs(file):
                 if any(_SURROUNDS.search(file.code(item.item)) for item in node.items):
                     message = "an Estimator that leaves its function may be used in here: make it and use it in one"

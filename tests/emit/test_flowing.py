@@ -238,6 +238,7 @@ REFUSED = {
     "whole batches": "list(one.predict(input_fn, yield_single_examples=False))",
     "listeners": "one.train(input_fn, saving_listeners=[own])",
     "a graph around a caller": "def fit():\n    one.train(input_fn)\n\n\nwith tf.Graph().as_default():\n    fit()",
+    "a cluster": "import os\n\n\nprint(os.environ['TF_CONFIG'])",
     "a strategy around": "with tf.distribute.MirroredStrategy().scope():\n    one.train(input_fn)",
     "tensors": "one.train(lambda: ({'x': [1.0]}, [1.0]))",
     "tensors of a function": "def data():\n    return features, labels\n\n\none.train(data)",
@@ -252,7 +253,7 @@ REFUSED = {
 @pytest.mark.parametrize("lines", REFUSED.values(), ids=REFUSED)
 def test_what_is_not_followed_is_refused(lines: str) -> None:
     told = manual(f"{MODEL}\n\n{GO}{lines}\n")
-    assert told and not [line for _, line in told if line == f"return {MAKE}"], told
+    assert told and (lines == REFUSED["a cluster"] or not [line for _, line in told if line == f"return {MAKE}"]), told
 
 
 @pytest.mark.parametrize("strategy", ["mirrored", "parameter-server", "multi-worker-mirrored", "tpu", "dtensor"])

@@ -252,4 +252,4 @@ def test_trains_and_evaluates_the_same(name: str, servers: Servers, tmp_path: Pa
 def test_an_object_in_its_place_trains_and_evaluates_the_same(servers: Servers, tmp_path: Path) -> None:
     """Natively: four trainings that go on from each other's checkpoint, evaluations between them, predictions."""
     new = prove_project(RUNNER, "train.py", servers, tmp_path)
-    assert "return KerasEstimator(" in new["runner.py"] and new["train.py"] == RUNNER["train.py"]
+    assert "self.estimator = KerasEstimator(" in new["runner.py"] and new["train.py"] == RUNNER["train.py"]
