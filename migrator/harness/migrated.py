@@ -560,15 +560,15 @@ def _compared_runs(
     control = left_of(again("migrated control", learning_rate_factor=ladder.CONTROL_FACTOR))
     sentinels = {
         mutant.id: left_of(again(f"migrated {mutant.id}", **sentinel_plan(mutant)), compared)
-        for mutant in (() if case.both_original else run_ones())
+        for mutant in (() if case.both_original else run_ones(compared.recording))
     }
     progress(Progress("migrated", total, total))
     return replace(found, control=control, sentinels=sentinels)
 
 
-def run_ones() -> tuple[Mutant, ...]:
+def run_ones(migrated: Recording) -> tuple[Mutant, ...]:
     """The sentinels that need a run of their own. The others: the control run, and the original's own batches."""
-    return tuple(mutant for mutant in SENTINELS if mutant.id in ladder.RUN_SENTINELS)
+    return tuple(mutant for mutant in SENTINELS if mutant.id in ladder.run_sentinels(migrated))
 
 
 def sentinel_plan(mutant: Mutant) -> dict[str, Any]:

@@ -75,9 +75,25 @@ class TestSentinels:
         found = outcomes({ladder.UPDATES_MISSING: bad(MIGRATED, changed=0)})
         assert found[ladder.UPDATES_MISSING].status == "not_applicable"
 
+    def test_updates_of_averages_are_left_out_only_where_there_are_averages(self) -> None:
+        without = run(MIGRATED)
+        assert ladder.run_sentinels(without) == (ladder.SUM_FOR_MEAN,)
+        average = replace(without.variables[0], name="moving_mean", trainable=False)
+        with_averages = replace(without, variables=(*without.variables, average))
+        assert ladder.run_sentinels(with_averages) == ladder.RUN_SENTINELS
+        ours = run(ORIGINAL)
+        names = name_map.build(ours.variables, without.variables)
+        limits = tolerance.derive(ours, replicates(ORIGINAL))
+        for recording, status in ((without, "not_applicable"), (with_averages, "not_exercised")):
+            found = {one.id: one for one in ladder.sentinels(ours, recording, None, {}, names, limits, DATA)}
+            assert (found[ladder.UPDATES_MISSING].status, found[ladder.SUM_FOR_MEAN].status) == (
+                status,
+                "not_exercised",
+            )
+
     def test_a_run_that_failed_shows_nothing(self) -> None:
         found = outcomes({})
-        assert {found[name].status for name in (*ladder.RUN_SENTINELS, "learning-rate-x1.01")} == {"not_exercised"}
+        assert {found[name].status for name in (ladder.SUM_FOR_MEAN, "learning-rate-x1.01")} == {"not_exercised"}
 
     def test_a_level_whose_sentinel_was_not_caught_is_inconclusive(self) -> None:
         ours, theirs = run(ORIGINAL), run(MIGRATED)

@@ -225,6 +225,12 @@ def _finite(ratio: float | None) -> float | None:
     return None if ratio is None or math.isnan(ratio) else ratio
 
 
+def run_sentinels(migrated: Recording) -> tuple[str, ...]:
+    """Which of RUN_SENTINELS a program can have: moving averages are variables that no gradient moves."""
+    averages = any(not variable.trainable for variable in migrated.variables)
+    return RUN_SENTINELS if averages else tuple(name for name in RUN_SENTINELS if name != UPDATES_MISSING)
+
+
 def sentinels(
     original: Recording,
     migrated: Recording,
@@ -235,13 +241,13 @@ def sentinels(
     data: LevelResult | None,
 ) -> tuple[MutantOutcome, ...]:
     """What became of the four known-bad versions of every run; `data` is L2 with its control."""
-    rename = names.to_original()
+    rename, possible = names.to_original(), run_sentinels(migrated)
     outcomes = []
     for mutant in SENTINELS:
         if mutant.id in RUN_SENTINELS:
             recording = bad.get(mutant.id)
             seen = _first_steps(original, recording, rename, limits)
-            if recording is not None and not recording.mutation:
+            if mutant.id not in possible or (recording is not None and not recording.mutation):
                 outcomes.append(_outcome(mutant, "not_applicable", "the program has nothing to make this mistake in"))
             elif recording is not None and unobservable(recording, migrated):
                 outcomes.append(_outcome(mutant, "not_exercised", "every recorded number is the same as without it"))
