@@ -541,6 +541,17 @@ def test_initial_values_are_drawn_further_times(runner: Runner) -> None:
             assert losses(found) == losses(plain)
 
 
+def test_an_original_without_a_seed_begins_with_the_same_weights_each_time(runner: Runner) -> None:
+    body = ORIGINAL.replace("RunConfig(tf_random_seed=4)", "RunConfig(tf_random_seed=None)")
+    assert body != ORIGINAL
+    first, second = (runner.run("original", body, "momentum", steps=1, generators=1)[0].initial for _ in range(2))
+    assert first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+    kernels = [value for value in first.values() if value.ndim == 2]
+    assert len(kernels) == 2 and all(len(np.unique(value)) == value.size for value in kernels)
+    other = runner.run("original", body, "momentum", steps=1)[0].initial
+    assert not any(np.array_equal(first[name], other[name]) for name in first if first[name].ndim == 2)
+
+
 OWN_MASK = """
 class Mask(tf.keras.layers.Layer):
     def call(self, x, training=None):
