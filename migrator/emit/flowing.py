@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from migrator.emit.names import free
 from migrator.program.calls import is_none
 from migrator.program.model_reference import ModelReference
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.training import FlowingUse, TrainingProgram
+from migrator.program.training import Flowing, FlowingUse, TrainingProgram
 from migrator.rules.batches import LOSS_OF_EXAMPLES, check_batches, reads_batch
 from migrator.rules.rewriter import Rewriter
 from migrator.targets import setup
@@ -44,17 +44,16 @@ def emit_flowing(
     of_dicts: bool,
     names: FileNames,
     rates: str,
-    both: bool,
+    beside: Sequence[Flowing],
 ) -> FlowingDriver:
     """What takes the place of the Estimator, of its specs and RunConfigs, and of the calls on it that give more than
-    the new object takes. `both` says that an Estimator of this file is given to train_and_evaluate.
+    the new object takes. `beside` are all such Estimators of the file, which share a class.
 
-    Raises Blocked (TFM103, TFM403, TFM619) for models that the object is not written for.
+    Raises Blocked (TFM104) for a model_fn that it is not written for; see also check_model.
     """
     flowing = program.flowing
     assert flowing is not None
     place = program.place.call
-    _check_model(project, program, emitted)
     indent = program.file.module.default_indent
     helpers: list[str] = []
 
@@ -75,7 +74,8 @@ def emit_flowing(
         of_dicts=of_dicts,
         takes_params=takes_params,
         rates=rates,
-        both=both,
+        both=any(one.both for one in beside),
+        passes_params=any(one.passes_params for one in beside),
     )
     name = helper("KerasEstimator", make)
     expressions: dict[Path, dict[cst.CSTNode, cst.BaseExpression]] = {}
@@ -105,7 +105,10 @@ def emit_flowing(
         first = next((use for use in flowing.uses if use.method == "evaluate"), None)
         remarks += [] if first is None else [(first.file, Blocked("TFM303", first.call, LOSS_OF_EXAMPLES))]
     remarks += [(_home(project, program, remark), remark) for remark in program.remarks]
-    needs = {"copy", "os", "tempfile"} | ({"functools"} if program.model.more or _is_canned(program) else set())
+    modules = {"inspect"} if any(one.passes_params for one in beside) else set()
+    needs = (
+        {"copy", "os", "tempfile"} | modules | ({"functools"} if program.model.more or _is_canned(program) else set())
+    )
     return FlowingDriver(expressions, tuple(helpers), tuple(remarks), frozenset(needs))
 
 
@@ -114,7 +117,8 @@ def _home(project: Project, program: TrainingProgram, remark: Blocked) -> Parsed
     return next((file for file in project.files if remark.node in file.parents), program.file)
 
 
-def _check_model(project: Project, program: TrainingProgram, emitted: EmittedModel) -> None:
+def check_model(project: Project, program: TrainingProgram, emitted: EmittedModel) -> None:
+    """Refuses models that the object is not written for. Raises Blocked (TFM103, TFM403, TFM619)."""
     place = program.place.call
     if emitted.hooks.stop is not None or emitted.hooks.checkpoint is not None or emitted.hooks.averages is not None:
         raise Blocked("TFM103", place, "the hooks of this model_fn go with an Estimator of one function")
@@ -155,7 +159,7 @@ def _construction(program: TrainingProgram, texts: _Texts, name: str, params: bo
     flowing = program.flowing
     assert flowing is not None
     given = {} if program.model_dir is None else {"model_dir": program.model_dir}
-    if params and program.params is not None:
+    if (params or flowing.passes_params) and program.params is not None:
         given["params"] = program.params
     beside = {key: value for key, value in program.config.items() if key != "model_dir"}
     arguments = [_maker(program, texts), *texts.named(given), *_settings(beside, texts)]
@@ -223,4 +227,4 @@ def _use(use: FlowingUse, rewriter: Rewriter) -> cst.BaseExpression:
     return new
 
 
-__all__ = ["FlowingDriver", "emit_flowing"]
+__all__ = ["FlowingDriver", "check_model", "emit_flowing"]

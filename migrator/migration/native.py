@@ -12,7 +12,7 @@ import libcst as cst
 
 from migrator.emit.driver import emit_driver, uses_of
 from migrator.emit.file import FileRewriter, finish_imports, insert_classes
-from migrator.emit.flowing import emit_flowing
+from migrator.emit.flowing import check_model, emit_flowing
 from migrator.emit.further_imports import with_imports
 from migrator.emit.layout import statements
 from migrator.emit.mesh import called, on_mesh
@@ -646,10 +646,6 @@ class NativeMigration(GroupState):
         emitted, of_dicts = models[program.model_fn]
         file = program.file
         strategy = self._strategy(program)
-        if program.flowing is not None:
-            self._flowing(program, emitted, of_dicts)
-            self.strategies.append(strategy)
-            return
         if self.loop.own and strategy.mirrored_workers and divides_batches(program, strategy):
             workers.check_batches(self, program)
         if self.loop.own and strategy.parameter_servers:
@@ -664,6 +660,10 @@ class NativeMigration(GroupState):
             raise Blocked("TFM105", program.place.call, message)
         if any(p.place is program.place for p in self.drivers):
             return  # the same lines drive another model_fn too
+        if program.flowing is not None:
+            self._flowing(program, models)
+            self.strategies.append(strategy)
+            return
         self.drivers.append(program)
         if strategy.mesh:
             strategy = partitioning.on_mesh(self, program, emitted, strategy)
@@ -744,13 +744,19 @@ class NativeMigration(GroupState):
             self.remarks[file.path].append(Blocked("TFM706", program.place.call, message))
         self.strategies.append(strategy)
 
-    def _flowing(self, program: TrainingProgram, emitted: EmittedModel, of_dicts: bool) -> None:
+    def _flowing(self, program: TrainingProgram, models: Mapping[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         """The object in the place of an Estimator that goes from one function to another."""
+        choice = [one for one in self.group.programs if one.place is program.place]
+        if any(one.model_fn not in models for one in choice) or len({self._rates(one) for one in choice}) > 1:
+            message = "the model_fns that this Estimator may have differ in their optimizers"
+            raise Blocked("TFM105", program.place.call, message)
+        for one in choice:
+            check_model(self.project, one, models[one.model_fn][0])
+        emitted, of_dicts = models[program.model_fn]
         rebinding.check_names(program.scope, rebinding.names_behind(program.scope, [program.place.call]))
         names, rates = self.names[program.file.path], self._rates(program)
         beside = [one.flowing for one in self.group.programs if one.file is program.file and one.flowing is not None]
-        both = any(one.both for one in beside)
-        driver = emit_flowing(self.project, program, self.rewriters, emitted, of_dicts, names, rates, both)
+        driver = emit_flowing(self.project, program, self.rewriters, emitted, of_dicts, names, rates, beside)
         self.drivers.append(program)
         for path, new in driver.expressions.items():
             for node, expression in new.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 
 import libcst as cst
@@ -73,6 +74,7 @@ def read_flowing(
 
 class _FlowReader(ProgramReader):
     on_clusters = True
+    passes_params = False
 
     def read(self) -> list[TrainingProgram]:
         refused = self.refusals
@@ -82,8 +84,8 @@ class _FlowReader(ProgramReader):
             refused.refuse("TFM103", self.place.call, f"a `{self.place.name}` is only followed in its own function")
             return []
         bound = self._bound()
-        model = self._model(bound)
-        if model is None:
+        models = self._model_fns(bound)
+        if not models:
             return []
         reached = reached_by(self.project, self.mentioning, self.file, self.place.call, frozenset(["train"]))
         self._check_reached(reached)
@@ -119,7 +121,7 @@ class _FlowReader(ProgramReader):
             scope=self.scope,
             place=self.place,
             variable="",
-            model=model,
+            model=models[0],
             params=None if is_none(params) else params,
             model_dir=None if is_none(model_dir) else model_dir,
             config=config,
@@ -136,17 +138,17 @@ class _FlowReader(ProgramReader):
                 any(isinstance(one, Constant) for one in self._values(given)) if configs and given else False,
                 configs,
                 tuple(self.gone),
+                self.passes_params,
             ),
         )
-        return [] if refused else [program]
+        return [] if refused else [replace(program, model=model) for model in models]
 
-    def _model(self, bound: Arguments) -> ModelReference | None:
+    def _model_fns(self, bound: Arguments) -> Sequence[ModelReference]:
         models = self._models(bound)
-        model = models[0] if len(models) == 1 else None
-        if model is None or model.lambdas or model.ready:
+        if not models or any(model.lambdas or model.ready for model in models):
             self.refusals.refuse("TFM104", self.place.call, "this model_fn goes with an Estimator of one function")
-            return None
-        return model
+            return ()
+        return models
 
     def _check_settings(self, config: Arguments) -> None:
         for key, value in config.items():
@@ -378,7 +380,11 @@ class _FlowReader(ProgramReader):
         params = value.node.params
         for one in [*[*params.posonly_params, *params.params][left:], *params.kwonly_params]:
             name = one.name.value
-            if name not in taken and (one.default is None or name in ("params", "config", "mode", "input_context")):
+            if name == "params" and name in taken:
+                raise Blocked("TFM602", given, "a partial gives the input function its `params`")
+            if name == "params":
+                self.passes_params = True
+            elif name not in taken and (one.default is None or name in ("config", "mode", "input_context")):
                 raise Blocked("TFM602", given, f"the input function takes `{name}`")
         where = next((one for one in self.project.files if path_to(one.module, value.node)), None)
         if where is None:

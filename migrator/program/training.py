@@ -142,7 +142,7 @@ class Flowing:
     `both` are the calls of train_and_evaluate, with the Estimator and the two specs of each. `configs` are the calls of
     the RunConfigs that it may be given, with what each says that counts; `config` is the argument that gives one of
     them, where that is not beside it, and `may_be_none` says that it may give none. `removed` are statements of other
-    functions that only served what is left out.
+    functions that only served what is left out. `passes_params` says that an input function takes the params.
     """
 
     uses: tuple[FlowingUse, ...]
@@ -151,6 +151,7 @@ class Flowing:
     may_be_none: bool = False
     configs: tuple[tuple[ParsedFile, cst.Call, Arguments], ...] = ()
     removed: tuple[tuple[ParsedFile, cst.BaseStatement], ...] = ()
+    passes_params: bool = False
 
 
 @dataclass(frozen=True)

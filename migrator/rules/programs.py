@@ -31,9 +31,12 @@ model_fn of their own. Canned estimators and `model_to_estimator` are not carrie
 Understood: `estimator = tf.estimator.Estimator(...)`, or one of several that an `if` with an `else` chooses from, and
 in the same function `estimator.train`, `evaluate`, `predict` or `tf.estimator.train_and_evaluate(estimator, ...)`,
 outside of `with tf.Graph()...`. A function of the file that is called in one place, and returns an Estimator or trains
-the one it is given, is read as part of its caller. An Estimator that an object keeps, a list or dict holds, or that
-functions of other files return or are given is no native program: the bridge keeps it as an object (leave
-`--style native` out). The named line is where it leaves the function that makes it.
+the one it is given, is read as part of its caller. An Estimator that an object keeps, or that functions return or are
+given, in any file, becomes a `KerasEstimator`: a class beside the model that trains, evaluates and predicts with it in
+one process, from the newest checkpoint on; its driver stays as it is. That is for `train`, `evaluate` and `predict` of
+input functions that are known, and with `--strategy one-device` for train_and_evaluate, which follows TF_CONFIG
+otherwise. What is not followed (an Estimator in a list or a dict, a method that the class does not have) is named; the
+bridge keeps such an Estimator as an object (leave `--style native` out).
 """,
     ),
     Rule(

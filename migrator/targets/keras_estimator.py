@@ -46,7 +46,7 @@ class {name}:
         """Returns the data, and what `make_model` makes for them, in the state of the newest checkpoint."""
         if self.seed is not None:
             tf.random.set_seed(self.seed)
-        dataset = input_fn()
+        dataset = input_fn({given})
         spec = dataset.element_spec
         inputs = tf.nest.map_structure(
             lambda one: tf.keras.Input(one.shape[1:], dtype=one.dtype),
@@ -58,7 +58,7 @@ class {name}:
 {load}
         return dataset, {made}
 
-    @staticmethod
+{asked}    @staticmethod
     def _first(dataset, steps):
         """Returns so many batches of a dataset, and what `fit` is told; data without an end stay whole."""
         if steps is None or dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
@@ -87,6 +87,13 @@ _BOTH = '''
         self.train(**{**train_spec, "callbacks": [callback, *train_spec.get("callbacks", ())]})
         return results, [] if evaluated else None
 '''
+_ASKED = '''\
+    def _asked(self, input_fn):
+        """Returns the `params` for an input function that takes some."""
+        takes = "params" in inspect.signature(input_fn).parameters
+        return {"params": copy.deepcopy(self.params)} if takes else {}
+
+'''
 _PREDICT = '''
     def predict(self, input_fn):
         """Yields the predictions for one example after the other."""
@@ -99,7 +106,15 @@ _PREDICT = '''
 
 
 def keras_estimator(
-    name: str, counted: str, indent: str, predicts: bool, of_dicts: bool, takes_params: bool, rates: str, both: bool
+    name: str,
+    counted: str,
+    indent: str,
+    predicts: bool,
+    of_dicts: bool,
+    takes_params: bool,
+    rates: str,
+    both: bool,
+    passes_params: bool,
 ) -> str:
     """The class that trains, evaluates and predicts with a Keras model as an Estimator does, in one process.
 
@@ -117,6 +132,8 @@ def keras_estimator(
         both=_BOTH if both else "",
         predict=_PREDICT.format(each=textwrap.indent(each, "    " * 2)) if predicts else "",
         arguments="inputs, params=copy.deepcopy(self.params)" if takes_params else "inputs",
+        given="**self._asked(input_fn)" if passes_params else "",
+        asked=_ASKED if passes_params else "",
         load=textwrap.indent(load, "    " * 3),
     )
     return text.replace("    ", indent)

@@ -177,6 +177,29 @@ other.train(data, steps=2)
     assert f"returnKerasEstimator(functools.partial({given}),model_dir='logs',)" in new, new
 
 
+CHOICE = """\
+def deep(features, labels, mode, params):
+    logits = tf.layers.dense(tf.layers.dense(features, 3), 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    train_op = tf.train.AdamOptimizer().minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+MODELS = {'wide': model_fn, 'deep': deep}
+def data(params):
+    return input_fn().repeat(params['times'])
+def build(name, times):
+    return tf.estimator.Estimator(MODELS[name], params={'rate': 0.1, 'times': times})
+build('wide', 3).train(data)
+build('deep', 2).train(input_fn)"""
+
+
+def test_one_of_several_model_fns_and_data_that_take_the_params() -> None:
+    new, findings = run(f"{MODEL}\n\n{CHOICE}")
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "return KerasEstimator(MODELS[name], params={'rate': 0.1, 'times': times})" in new
+    assert "dataset = input_fn(**self._asked(input_fn))" in new and "import inspect\n" in new
+    assert new.endswith("build('wide', 3).train(data)\nbuild('deep', 2).train(input_fn)")
+
+
 SETTINGS = """\
 def build(config):
     return tf.estimator.Estimator(model_fn, params={'rate': 0.1}, config=config)
@@ -242,7 +265,7 @@ REFUSED = {
     "a strategy around": "with tf.distribute.MirroredStrategy().scope():\n    one.train(input_fn)",
     "tensors": "one.train(lambda: ({'x': [1.0]}, [1.0]))",
     "tensors of a function": "def data():\n    return features, labels\n\n\none.train(data)",
-    "arguments of the Estimator's": "def data(params):\n    return input_fn()\n\n\none.train(data)",
+    "arguments of the Estimator's": "def data(mode):\n    return input_fn()\n\n\none.train(data)",
     "unknown data": "def fit(data):\n    one.train(data)\n\n\nfit(make())",
     "all arguments at once": "one.train(*everything)",
     "the function itself": "go(build)",

@@ -249,7 +249,8 @@ def test_trains_and_evaluates_the_same(name: str, servers: Servers, tmp_path: Pa
     assert "keras_estimator.py" in new
 
 
-def test_an_object_in_its_place_trains_and_evaluates_the_same(servers: Servers, tmp_path: Path) -> None:
-    """Natively: four trainings that go on from each other's checkpoint, evaluations between them, predictions."""
-    new = prove_project(RUNNER, "train.py", servers, tmp_path)
-    assert "self.estimator = KerasEstimator(" in new["runner.py"] and new["train.py"] == RUNNER["train.py"]
+@pytest.mark.parametrize("name", ["a runner", "a chosen model"])
+def test_an_object_in_its_place_trains_and_evaluates_the_same(name: str, servers: Servers, tmp_path: Path) -> None:
+    """Natively: trainings that go on from each other's checkpoint, evaluations between and in them, predictions."""
+    new = prove_project(PROGRAMS[name], "train.py", servers, tmp_path, strategy="one-device")
+    assert any(" = KerasEstimator(" in text for text in new.values()) and "keras_estimator.py" not in new
