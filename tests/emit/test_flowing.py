@@ -182,7 +182,7 @@ def deep(features, labels, mode, params):
     logits = tf.layers.dense(tf.layers.dense(features, 3), 1)
     loss = tf.losses.mean_squared_error(labels, logits)
     train_op = tf.train.AdamOptimizer().minimize(loss, global_step=tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, predictions={'out': logits})
 MODELS = {'wide': model_fn, 'deep': deep}
 def data(params):
     return input_fn().repeat(params['times'])
