@@ -20,6 +20,7 @@ from migrator.program.scopes import path_to
 from migrator.walking import walk
 
 _INNER = (cst.FunctionDef, cst.Lambda, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
+_LOOPS = (cst.For, cst.CompFor)
 _TESTS = (cst.If, cst.IfExp, cst.While, cst.Assert)
 _PLAIN = ("staticmethod", "classmethod")
 
@@ -106,8 +107,6 @@ class _Follower:
             self._returned(file, node, None)
         elif isinstance(around, cst.Element):
             self._held(file, around)
-        elif isinstance(around, cst.For) and around.iter is node:
-            self._lost(file, node)
         elif (isinstance(around, cst.IfExp) and around.test is not node) or isinstance(around, cst.BooleanOperation):
             self.follow(file, around)
         elif not self._leaves_alone(around, node):
@@ -120,10 +119,12 @@ class _Follower:
             return len(around.comparisons) == 1 and is_none(around.comparisons[0].comparator)
         if isinstance(around, cst.UnaryOperation):
             return isinstance(around.operator, cst.Not)
-        targets = (cst.AssignTarget, cst.Param, cst.Expr, cst.NameItem, cst.Del)
+        targets = (cst.AssignTarget, cst.Expr, cst.NameItem, cst.Del)
         if isinstance(around, cst.AnnAssign):
             return around.target is node
-        return isinstance(around, (*targets, *_TESTS)) or (isinstance(around, cst.For) and around.target is node)
+        if isinstance(around, cst.Param):
+            return around.name is node
+        return isinstance(around, (*targets, *_TESTS)) or (isinstance(around, _LOOPS) and around.target is node)
 
     def _lost(self, file: ParsedFile, node: cst.CSTNode) -> None:
         self.found.unknown.append((file, node))
@@ -146,7 +147,7 @@ class _Follower:
         """Follows the value out of a tuple or list that is taken apart: at once, by a loop, or where it is returned."""
         display = file.parents[element]
         around = file.parents.get(display)
-        if isinstance(around, cst.AssignTarget) or (isinstance(around, cst.For) and around.target is display):
+        if isinstance(around, cst.AssignTarget) or (isinstance(around, _LOOPS) and around.target is display):
             return
         if not isinstance(display, (cst.Tuple, cst.List)) or _has_star(display):
             self._lost(file, element.value)
@@ -154,7 +155,7 @@ class _Follower:
         index = display.elements.index(element)
         if isinstance(around, cst.Return):
             self._returned(file, element.value, index)
-        elif isinstance(around, cst.For) and around.iter is display:
+        elif isinstance(around, _LOOPS) and around.iter is display:
             self._bound(file, around.target)
         elif not self._taken_apart(file, display, index):
             self._lost(file, element.value)

@@ -61,6 +61,7 @@ class {name}:
 {asked}    @staticmethod
     def _first(dataset, steps):
         """Returns so many batches of a dataset, and what `fit` is told; data without an end stay whole."""
+        steps = None if steps is None else math.ceil(steps)
         if steps is None or dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
             return dataset, steps
         return dataset.take(steps), None

@@ -60,7 +60,8 @@ def build(folder):
 first = run(build('a'), 3)
 second = run(one=build('b'), steps=4)
 for each in (first, second):
-    print(each.evaluate(input_fn))""",
+    print(each.evaluate(input_fn))
+print([each.evaluate(input_fn, steps=5 / 2) for each in (first, second)])""",
     "a pair": f"""\
 def build(folder):
     return ({MAKE}, folder)
@@ -269,6 +270,8 @@ REFUSED = {
     "unknown data": "def fit(data):\n    one.train(data)\n\n\nfit(make())",
     "all arguments at once": "one.train(*everything)",
     "the function itself": "go(build)",
+    "a default": "def later(one=build('c')):\n    print(one.config)\n\n\nlater()",
+    "a comprehension": "made = [build(one) for one in 'ab']\nmade[0].train(input_fn)",
     "a lambda": "later = lambda: one\nlater().train(input_fn)",
 }
 
