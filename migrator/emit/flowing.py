@@ -105,10 +105,9 @@ def emit_flowing(
         first = next((use for use in flowing.uses if use.method == "evaluate"), None)
         remarks += [] if first is None else [(first.file, Blocked("TFM303", first.call, LOSS_OF_EXAMPLES))]
     remarks += [(_home(project, program, remark), remark) for remark in program.remarks]
-    modules = {"inspect"} if any(one.passes_params for one in beside) else set()
-    needs = (
-        {"copy", "os", "tempfile"} | modules | ({"functools"} if program.model.more or _is_canned(program) else set())
-    )
+    needs = {"copy", "math", "os", "tempfile"}
+    needs |= {"inspect"} if any(one.passes_params for one in beside) else set()
+    needs |= {"functools"} if program.model.more or _is_canned(program) else set()
     return FlowingDriver(expressions, tuple(helpers), tuple(remarks), frozenset(needs))
 
 

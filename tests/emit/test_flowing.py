@@ -310,6 +310,15 @@ def test_other_files() -> None:
     assert "return data\n" in new["data.py"] and "one_shot" not in new["data.py"]
 
 
+@pytest.mark.parametrize("lines", [*SAME.values(), CHOICE], ids=[*SAME, "data that take the params"])
+def test_what_the_class_needs_is_imported(lines: str) -> None:
+    tree = ast.parse(run(f"{MODEL}\n\n{lines}")[0])
+    names = {alias.asname or alias.name for one in ast.walk(tree) if isinstance(one, ast.Import) for alias in one.names}
+    made = next(one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "KerasEstimator")
+    reads = {one.id for one in ast.walk(made) if isinstance(one, ast.Name)}
+    assert reads & {"copy", "inspect", "json", "math", "os", "tempfile", "tf"} <= names
+
+
 OTHERS = {
     "what is not there": "import tensorflow as tf\nimport models\n\nprint(models.build('a').config)\n",
     "a file without TensorFlow": "import models\n\nmodels.build('c').train(data, None, 3)\n",
