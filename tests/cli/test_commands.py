@@ -27,7 +27,7 @@ def test_rules_shows_a_page(run: Run, code: str) -> None:
     result = run("rules", code)
     assert result.exit_code == 0
     assert result.stdout.startswith("# TFM902: ")
-    assert "2to3" in result.stdout
+    assert "--python2" in result.stdout
 
 
 @pytest.mark.parametrize("symbol", ["tf.layers.dense", "tf.compat.v1.layers.dense", "tensorflow.layers.dense"])

@@ -101,7 +101,7 @@ def test_a_blocked_program_is_left_and_named(run: Run, old: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (PYTHON_2, "2to3"),
+        (PYTHON_2, "--python2"),
         (b"import tensorflow\nx = '\xe9'\n", "coding: latin-1"),
         (b"import tensorflow\n(\n", "parse"),
     ],
