@@ -306,13 +306,28 @@ class Experiment:
         return results, self._export(results)
 
 
+class StepsOfMonitors:
+    """When a monitor of TensorFlow 1 acts: so many steps behind step 0 first, wherever the training begins."""
+
+    def __init__(self, every):
+        self._every = every
+        self._next = every
+
+    def due(self, step):
+        """Whether it acts behind this step."""
+        if step < self._next:
+            return False
+        self._next = step + self._every
+        return True
+
+
 class _EvaluateNewCheckpoints(tf1.train.SessionRunHook):
     """Looks for a new checkpoint every so many steps and seconds, and evaluates it."""
 
     def __init__(self, estimator, evaluate, every_steps, every_seconds, at_end=False):
         self._estimator = estimator
         self._evaluate = evaluate
-        self._timer = tf1.train.SecondOrStepTimer(every_steps=every_steps)
+        self._steps = StepsOfMonitors(every_steps)
         self._seconds = every_seconds
         self._at_end = at_end
         self._seen = self._looked = None
@@ -327,9 +342,8 @@ class _EvaluateNewCheckpoints(tf1.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         """Looks for a checkpoint if it is time."""
-        waited = self._looked is None or time.time() - self._looked >= self._seconds
-        if waited and self._timer.should_trigger_for_step(run_values.results):
-            self._timer.update_last_triggered_step(run_values.results)
+        waited = self._looked is None or time.time() - self._looked > self._seconds
+        if self._steps.due(run_values.results) and waited:
             self._look()
 
     def end(self, session):

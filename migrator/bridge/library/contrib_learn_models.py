@@ -15,7 +15,7 @@ from .contrib_columns import (
     layers_real_valued_column,
     layers_weighted_sum_from_feature_columns,
 )
-from .contrib_learn import LearnModeKeys, LearnRunConfig
+from .contrib_learn import LearnModeKeys, LearnRunConfig, StepsOfMonitors
 from .contrib_training import InputFnOps
 from .eager import each_eagerly
 from .estimator import Estimator
@@ -486,7 +486,7 @@ class ValidationMonitor(tf1.train.SessionRunHook):
     ):
         self._given = {"input_fn": input_fn, "steps": eval_steps, "hooks": hooks, "name": name}
         self._of_arrays = {"x": x, "y": y, "batch_size": batch_size, "metrics": metrics}
-        self._steps = tf1.train.SecondOrStepTimer(every_steps=every_n_steps)
+        self._steps = StepsOfMonitors(every_n_steps)
         self._clock = tf1.train.SecondOrStepTimer(every_secs=check_interval_secs) if check_interval_secs else None
         self._rounds = early_stopping_rounds
         self._metric = early_stopping_metric
@@ -510,9 +510,8 @@ class ValidationMonitor(tf1.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         """Evaluates if it is time and there is a new checkpoint."""
         step = run_values.results
-        if not self._steps.should_trigger_for_step(step):
+        if not self._steps.due(step):
             return
-        self._steps.update_last_triggered_step(step)
         if self._clock is not None:
             if not self._clock.should_trigger_for_step(step):
                 return

@@ -109,6 +109,13 @@ class Data:
         except StopIteration:
             raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
 
+    def draw_with(self, others):
+        """Returns the next batch, and what other tensors of the input_fn's graph are in the same step."""
+        if not others:
+            return self.draw(), []
+        values = self.graph.compute([*self.tensors, *others])
+        return values[: len(self.tensors)], values[len(self.tensors) :]
+
     def batch_of(self, iterator):
         """The next batch of an iterator: the tensors of all replicas of this process, one behind the other."""
         if self._flat is not None:

@@ -55,6 +55,7 @@ class ModelOfModelFn(tf.keras.Model):
                 return losses if on_servers else strategy.reduce(tf.distribute.ReduceOp.MEAN, losses, axis=None)
 
         self.traced = Graph(on_replicas, leaves * replicas, strategy, seed)
+        self.traced.beside = data.graph if data.tensors else None
         self.data = data
         self.spec = specs[0]
         self.loss = self.traced.result  # the mean over the replicas
@@ -117,7 +118,10 @@ class ModelOfModelFn(tf.keras.Model):
                 asked.append(None if request is None else request.fetches)
                 feeds.update((request.feed_dict if request is not None else None) or {})
         if self.workers is None:
-            values, *answers = self.session.run_with([fetches, *asked], feeds, self.data.draw())
+            of_input = self.traced.found_beside(asked)
+            batch, beside = self.data.draw_with(of_input)
+            known = dict(zip(map(id, of_input), beside, strict=True))
+            values, *answers = self.session.run_with([fetches, *asked], feeds, batch, known)
         else:
             values, *answers = self.workers.run([fetches, *asked], most)
         with graph.as_default():

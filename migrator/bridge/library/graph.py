@@ -327,6 +327,7 @@ class Graph:
         self._references = strategy is None or isinstance(strategy, tf.distribute.ParameterServerStrategy)
         self.variables = variables or Variables(self.strategy)
         self.result = None
+        self.beside = None  # the graph of the input_fn, whose tensors are in the same graph in TensorFlow 1
         self._functions = {}
 
         def build(*tensors):
@@ -348,16 +349,21 @@ class Graph:
         self.inputs = list(self.function.inputs[: len(signature)])
 
     def _named(self, find):
-        """How the graph finds tensors by name: those that variables have in TensorFlow 1 are their values."""
+        """How the graph finds tensors by name: those that variables have in TensorFlow 1 are their values.
+
+        Hooks find those of the input_fn, too, which were not there while the model_fn was called.
+        """
 
         def as_graph_element(obj, allow_tensor=True, allow_operation=True):
             try:
                 return find(obj, allow_tensor, allow_operation)
             except KeyError:
                 variable = self.variables.named(obj) if allow_tensor else None
-                if variable is None:
+                if variable is not None:
+                    return self.variables.read(variable)
+                if self.beside is None:
                     raise
-                return self.variables.read(variable)
+                return self.beside.graph.as_graph_element(obj, allow_tensor, allow_operation)
 
         return as_graph_element
 
@@ -368,6 +374,14 @@ class Graph:
         if isinstance(fetch, tf.Variable):
             return self.variables.read(fetch)
         return fetch
+
+    def found_beside(self, fetches):
+        """The tensors of the input_fn's graph in what is asked for, each once."""
+        if self.beside is None:
+            return []
+        values = [self.value_of(leaf) for leaf in leaves_of(fetches)]
+        found = {id(one): one for one in values if isinstance(one, tf.Tensor) and one.graph is self.beside.graph}
+        return list(found.values())
 
     def variable_of(self, fetch):
         """The variable that something is, names or reads; None where it is anything else, or under replicas."""
@@ -580,23 +594,25 @@ class Session(tf.compat.v1.Session):
         """Computes what is asked for; `fetches` may be nested, and name tensors."""
         return self.run_with(fetches, feed_dict)
 
-    def run_with(self, fetches, feed_dict=None, batch=None):
-        """Like `run`, with a batch for the input."""
+    def run_with(self, fetches, feed_dict=None, batch=None, known=None):
+        """Like `run`, with a batch for the input; `known` has the values of tensors of the input_fn, by their ids."""
         with tf.init_scope():  # hooks are called in the model's graph
-            return self._compute(fetches, feed_dict, batch)
+            return self._compute(fetches, feed_dict, batch, known or {})
 
-    def _compute(self, fetches, feed_dict, batch):
+    def _compute(self, fetches, feed_dict, batch, known):
         leaves = leaves_of(fetches)
         if not leaves:
             return fetches
         owner = self._graph_of_model
         for other in self._others:
-            if any(getattr(leaf, "graph", None) is other.graph for leaf in leaves):
+            if batch is None and any(getattr(leaf, "graph", None) is other.graph for leaf in leaves):
                 owner = other
         feed_dict = dict(feed_dict or {})
         fed = {id(owner.variable_of(key)) for key in feed_dict}
         found = [owner.variable_of(leaf) for leaf in leaves]
         variables = [None if id(variable) in fed else variable for variable in found]
+        there = [known.get(id(owner.value_of(leaf))) if known else None for leaf in leaves]
+        variables = [one if value is None else Known(value) for one, value in zip(variables, there, strict=True)]
         flat = [owner.value_of(leaf) for leaf, variable in zip(leaves, variables, strict=True) if variable is None]
         feeds = [owner.value_of(key) for key in feed_dict]
         values = [tf.convert_to_tensor(value, key.dtype) for key, value in zip(feeds, feed_dict.values(), strict=True)]
@@ -610,6 +626,16 @@ class Session(tf.compat.v1.Session):
             else:
                 results = owner.compute(flat, [*owner.inputs, *feeds], [*batch, *values])
         return packed(fetches, with_variables(variables, results))
+
+
+class Known:
+    """A value that is there already, to be read as a variable is."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def read_value(self):
+        return self._value
 
 
 def with_variables(variables, results):
