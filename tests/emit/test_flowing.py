@@ -326,6 +326,13 @@ OTHERS = {
 }
 
 
+def test_an_estimator_that_nothing_is_done_with() -> None:
+    text = f"{MODEL}\n\ndef build(folder):\n    return {MAKE}\n"
+    assert manual(text) == [("TFM103", f"return {MAKE}")]
+    line = "build('a').predict(input_fn, yield_single_examples=False)"
+    assert manual(f"{text}{line}\n") == [("TFM110", line)]
+
+
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
 def test_a_file_that_uses_it_otherwise_keeps_all(text: str) -> None:
     files = {**FILES, "other.py": text}
