@@ -25,7 +25,7 @@ from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.reached import Asked, Given, Reached, reached_by
 from migrator.program.refusals import Refusals
 from migrator.program.run_config import read_run_config
-from migrator.program.scopes import path_to
+from migrator.program.scopes import path_to, rebound
 from migrator.program.training import (
     EVAL_SPEC,
     METHODS,
@@ -97,6 +97,7 @@ class _FlowReader(ProgramReader):
         config = trial.of(lambda: self.read_config(given), beside)
         configs = self._configs(given) if trial and given is not None else ()
         self._check_settings(config)
+        self._check_steady_config()
         if self.session.first or any(self.session.lines.values()):
             refused.refuse("TFM103", self.place.call, "settings of the session go with an Estimator of one function")
         model_dir = bound.get("model_dir")
@@ -154,6 +155,15 @@ class _FlowReader(ProgramReader):
         for key, value in config.items():
             if key not in _SETTINGS and not is_none(value):
                 self.refusals.refuse("TFM108", value, f"RunConfig's `{key}` goes with an Estimator of one function")
+
+    def _check_steady_config(self) -> None:
+        """The arguments of a RunConfig are evaluated with the Estimator: their names must not change before."""
+        read = [(call, arg.value) for call in self.made for arg in call.args if not arg.star]
+        for place, value in [*read, *self.values]:
+            changed = rebound(self.file, self.scope, value, place, self.place.call)
+            if changed is not None:
+                message = f"`{changed[0]}`, which a spec or RunConfig reads, changes before its use"
+                self.refusals.refuse("TFM109", changed[1], message)
 
     def _check_around(self, file: ParsedFile, call: cst.Call) -> None:
         for node in path_to(file.module, call):

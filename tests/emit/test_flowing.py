@@ -326,6 +326,21 @@ OTHERS = {
 }
 
 
+BESIDE = """\
+def build(folder):
+    config = tf.estimator.RunConfig(model_dir=folder)
+    {between}
+    return tf.estimator.Estimator(model_fn, params={{'rate': 0.1}}, config=config)
+build('a').train(input_fn)
+build('b').train(input_fn)"""
+
+
+def test_a_run_config_beside_it_whose_names_change() -> None:
+    assert "KerasEstimator(model_fn, model_dir=folder, " in driven(BESIDE.format(between="print(folder)"))
+    told = manual(f"{MODEL}\n\n{BESIDE.format(between='folder = 1')}")
+    assert told == [("TFM109", "folder = 1")]
+
+
 def test_an_estimator_that_nothing_is_done_with() -> None:
     text = f"{MODEL}\n\ndef build(folder):\n    return {MAKE}\n"
     assert manual(text) == [("TFM103", f"return {MAKE}")]

@@ -142,6 +142,7 @@ AXES: dict[str, tuple[str, ...]] = {
         "two models",
         "two models alive",
         "no evaluation",
+        "in an object",
     ),
     "folder": ("named", "temporary"),
     "predictions": ("none", "first", "all"),
