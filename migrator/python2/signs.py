@@ -13,6 +13,7 @@ from migrator.names.references import Names, chain_of, read_names
 BUILT_IN = frozenset(
     ("xrange", "raw_input", "unicode", "unichr", "basestring", "long", "execfile", "file", "cmp", "reload", "intern")
 )
+_CALLED = frozenset(("file", "reload", "intern", "execfile"))  # the others are given to `isinstance` and `map`, too
 _METHODS = frozenset(("iteritems", "itervalues", "iterkeys", "viewitems", "viewvalues", "viewkeys", "has_key"))
 _MODULES = frozenset(
     (
@@ -35,11 +36,19 @@ _DOTTED = frozenset(
         *("string.atof", "string.split", "string.replace", "string.strip", "string.lower", "string.upper"),
         *("types.StringType", "types.StringTypes", "types.UnicodeType", "types.IntType", "types.LongType"),
         *("types.FloatType", "types.ListType", "types.DictType", "types.TupleType", "types.BooleanType"),
-        *("types.NoneType_", "urllib.urlretrieve", "urllib.urlopen", "urllib.urlencode", "urllib.quote"),
+        *("urllib.urlretrieve", "urllib.urlopen", "urllib.urlencode", "urllib.quote"),
     )
 )
+_PLAIN = [name.split(".")[1] for name in _DOTTED if not name.startswith(("string.", "urllib."))]
+_OF_MODULES = [re.escape(name) for name in _DOTTED if name.startswith(("string.", "urllib."))]
+#: What a text with a sign has: most files of Python 3 have none of it, and need not be parsed.
 _ANY = re.compile(
-    r"\b(?:" + "|".join(sorted({*BUILT_IN, *_METHODS, *_MODULES, *(name.split(".")[1] for name in _DOTTED)})) + r")\b"
+    rf"(?<![\w.])(?:{'|'.join(sorted(BUILT_IN - _CALLED))})(?=\s*[(),\]])"
+    rf"|(?<![\w.])(?:{'|'.join(sorted(_CALLED))})\s*\("
+    rf"|\.(?:{'|'.join(sorted(_METHODS))})\s*\("
+    rf"|^[ \t]*(?:import|from)[ \t][^\n]*\b(?:{'|'.join(sorted(_MODULES))})\b"
+    rf"|\b(?:{'|'.join(sorted([*_PLAIN, *_OF_MODULES]))})\b"
+    r"|^[ \t]*from[ \t]+(?:string|urllib)[ \t]+import\b"
     r"|\bprint\s*>>|^[ \t]*print[ \t]*$",
     re.MULTILINE,
 )
