@@ -68,7 +68,7 @@ def test_standard_input_gets_a_section() -> None:
 
 
 def test_standard_input_falls_back_to_it_and_tells_nothing_of_the_section() -> None:
-    done = CliRunner().invoke(command, ["-"], input=PROGRAM)
+    done = CliRunner().invoke(command, ["-"], input=PROGRAM + "tf.Session().close()\n")
     assert "make_keras_estimator" in done.stdout
     assert "TFM155" in done.stderr and "TFM270" not in done.stderr
 
