@@ -34,7 +34,8 @@ STOCK = {  # what the forms in the catalogue are there to avoid
 
 
 @pytest.fixture(scope="module")
-def answers() -> Mapping[str, catalogue.Answers]:
+def answers(request: pytest.FixtureRequest) -> Mapping[str, catalogue.Answers]:
+    """What the versions that are asked for answer, by version."""
     bad = [
         catalogue.item(row, STOCK[row.symbol]) | {"symbol": f"bad {row.symbol}"} for row in ROWS if row.symbol in STOCK
     ]
@@ -44,13 +45,20 @@ def answers() -> Mapping[str, catalogue.Answers]:
             "keras2": pool.submit(catalogue.in_keras, ROWS, migrated_python(), 2, bad),
             "keras3": pool.submit(catalogue.in_keras, ROWS, migrated_python(), 3),
         }
-        if TRUE:
+        if TRUE and any(_asks_for_1_15(item) for item in request.session.items):
             running["1.15"] = pool.submit(catalogue.in_tensorflow1, ROWS, Path(TRUE))
         return {side: future.result() for side, future in running.items()}
 
 
 def of_contrib(symbol: str) -> bool:
     return symbol.startswith("tf.contrib.")
+
+
+def _asks_for_1_15(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function) or item.path != Path(__file__) or not hasattr(item, "callspec"):
+        return False
+    given = item.callspec.params
+    return given.get("version") == "1.15" or of_contrib(given.get("symbol", ""))
 
 
 @pytest.mark.parametrize("version", ["2.15", "1.15"])

@@ -66,9 +66,16 @@ PROGRAMS = [*SAME, *(program for programs in ONCE_WRONG.values() for program in 
 
 
 @pytest.fixture(scope="module")
-def trials() -> dict[str, Trial]:
-    """Every program, tried in two interpreters."""
-    return dict(zip(PROGRAMS, attempt([parse(program) for program in PROGRAMS], Setting()), strict=True))
+def trials(request: pytest.FixtureRequest) -> dict[str, Trial]:
+    """Every program that is asked for, tried in two interpreters."""
+    items = (item for item in request.session.items if isinstance(item, pytest.Function))
+    asked = {item.callspec.params["program"] for item in items if item.module is request.module and _has_one(item)}
+    programs = [program for program in PROGRAMS if program in {*asked, SAME[0]}]
+    return dict(zip(programs, attempt([parse(program) for program in programs], Setting()), strict=True))
+
+
+def _has_one(item: pytest.Function) -> bool:
+    return hasattr(item, "callspec") and "program" in item.callspec.params
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
