@@ -701,7 +701,7 @@ def _trained(pick: _Picker) -> str:
             _inside("def __init__(self):", f"self.estimator = {_estimator(pick)}"),
             _inside("def fit(self, steps):", "self.estimator.train(train_input, steps=steps)", "return self"),
         )
-        used = ["job = Job()", prepare, after, "job.fit(2).fit(steps=4)", "estimator = job.estimator", _evaluated()]
+        used = ["job = Job()", prepare, after, "job.fit(steps=6)", "estimator = job.estimator", _evaluated()]
         return _block(before, kept, *used)
     return _block(made, "estimator.train(train_input, steps=6)", "" if kind == "no evaluation" else _evaluated())
 
