@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from migrator.harness import exports, kept, points, resuming
+from migrator.harness import compiling, exports, kept, points, resuming
 from migrator.harness.case import (
     Case,
     CaseError,
@@ -399,6 +399,13 @@ def _with_artefacts(session: Session, findings: Findings, progress: OnProgress, 
     return replace(findings, levels=(*findings.levels, level), artefacts=artefacts, extra_runs=extra)
 
 
+def _with_compiled(session: Session, findings: Findings) -> Findings:
+    """L9, of a migrated program that asks for a TPU."""
+    main = findings.migrated.main
+    level = None if main is None else compiling.judge(session, findings.case, main)
+    return findings if level is None else replace(findings, levels=(*findings.levels, level))
+
+
 #: Models of one script that are compared, the first among them, unless all artefacts are wanted: each takes as long as
 #: a verification.
 _MODELS = 2
@@ -603,6 +610,8 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
             findings = _with_evaluation(session, findings, progress, versions_differ)
         if not findings.settled:
             findings = _with_artefacts(session, findings, progress, versions_differ)
+        if not findings.settled:
+            findings = _with_compiled(session, findings)
         if not findings.settled:
             findings = _with_other_models(session, findings, progress)
         if case.seeds and asynchronous(case.shape) and not findings.settled:

@@ -88,6 +88,9 @@ def test_fixture_is_equivalent(
         assert {row["task"] for row in report["data"]["per_task"]} == {f"worker:{index}" for index in range(count)}
     asked = {one["stands_for"]: one["cores"] for one in report["stand_in"]}
     assert asked == ({"TPUEstimator": 1, "TPUStrategy": case.tpu_cores} if case.tpu_cores > 1 else {})
+    compiled = [level for level in report["levels"] if level["id"] == "L9"]
+    assert [level["status"] for level in compiled] == ["EQUIVALENT"] * len(asked.keys() & {"TPUStrategy"})
+    assert all("XLA compiles the step of training" in level["summary"] for level in compiled)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_artefacts_cannot_be_had_where_there_are_none() -> None:
     assert grade.lacking(found(missing=(), artefacts=("predictions",)), ("artefacts",)) == ()
 
 
-@pytest.mark.parametrize("word", ["L9", "steps=0", "steps=many", "artefacts=2", "", "L7=1"])
+@pytest.mark.parametrize("word", ["L10", "steps=0", "steps=many", "artefacts=2", "", "L7=1"])
 def test_what_cannot_be_required(word: str) -> None:
     with pytest.raises(ValueError, match="cannot be required: name steps, steps=N, artefacts, or a level"):
         grade.checked((word,), verdict.ORDER)

@@ -26,9 +26,6 @@ import stand_ins
 _BUILT: list = []  # what this process built: (mode, error or None, place)
 _ROOT = ""
 _LACKING: list = []  # operations of the cores of a TPU that no TPU has: (type, what it lacks, place)
-_PYTHON = re.compile("(Eager)?PyFunc")
-_TABLES = re.compile("(Lookup|Hash|MutableHash|AnonymousHash|InitializeTable)Table|InitializeTable")
-_LEFT_OUT = re.compile("Const|Assert|Identity|.*Summary|Print")  # strings that are not computed with
 _APPLIES = re.compile("(Resource)?(Sparse)?Apply")  # operations of optimizers
 _SESSION = ("session", None, None)
 _RUNS = 30  # of sessions that train nothing, until a program is taken for one that runs
@@ -107,7 +104,7 @@ def _stand_in_for_a_tpu():
     """Installs it; the modules that it is made of give their names back, which the project may have files of."""
     own = os.path.dirname(os.path.abspath(__file__))
     before = set(sys.modules)
-    others = {name: sys.modules.pop(name) for name in ("parts", "replicas") if name in sys.modules}
+    others = {name: sys.modules.pop(name) for name in ("cores", "parts", "replicas") if name in sys.modules}
     sys.path.insert(0, own)
     try:
         stand_in = importlib.import_module("tpu_stand_in")
@@ -115,7 +112,7 @@ def _stand_in_for_a_tpu():
         _note_what_cores_lack()
     finally:
         sys.path.remove(own)
-        for name in {"tpu_stand_in", "parts", "replicas"} - before:
+        for name in {"tpu_stand_in", "cores", "parts", "replicas"} - before:
             sys.modules.pop(name, None)
         sys.modules.update(others)
 
@@ -124,6 +121,7 @@ def _note_what_cores_lack():
     """Notes what a model computes on the cores of the stand-in that a TPU has no operation for."""
     import tensorflow as tf
 
+    lacking = importlib.import_module("cores").lacking
     kind = tf.distribute.TPUStrategy
     make = kind.__new__
 
@@ -147,17 +145,6 @@ def _note_what_cores_lack():
         return strategy
 
     kind.__new__ = make_noting
-
-
-def lacking(operation):
-    """What an operation needs that a TPU has not: strings, tables or Python; else nothing."""
-    if _PYTHON.match(operation.type):
-        return "Python"
-    if _TABLES.match(operation.type):
-        return "tables"
-    tensors = [*operation.inputs, *operation.outputs]
-    of_strings = any(one.dtype.base_dtype.name == "string" for one in tensors)
-    return "strings" if of_strings and not _LEFT_OUT.match(operation.type) else ""
 
 
 def watch_sessions(leave):

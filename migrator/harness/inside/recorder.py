@@ -15,6 +15,7 @@ SIBLINGS = (
     "bridge_servers",
     "callback_variables",
     "capture",
+    "cores",
     "drawn",
     "effects",
     "estimator_patches",

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import threading
 
+from cores import Kept
 from parts import wrap
 from replicas import STAND_IN
 from virtual_devices import divide
@@ -30,7 +31,9 @@ def install(plan, folder, program):
     if program == "original":
         _patch_estimator(folder)
     else:
-        _patch_strategies(importlib.import_module("tensorflow"), cores, folder)
+        tf = importlib.import_module("tensorflow")
+        kept = Kept(tf, folder) if plan.get("evaluate") else None
+        _patch_strategies(tf, cores, folder, kept)
 
 
 def _modules(names):
@@ -63,8 +66,8 @@ def _patch_resolvers(cores):
             kind.connect = staticmethod(lambda tpu=None, zone=None, project=None, kind=kind: kind(tpu, zone, project))
 
 
-def _patch_strategies(tf, cores, folder):
-    """TPUStrategy, and the functions that come before it."""
+def _patch_strategies(tf, cores, folder, kept):
+    """TPUStrategy, and the functions that come before it. What its cores are given to compute is `kept`, if at all."""
     device = tf.config.list_physical_devices("CPU")[0]
     if cores > 1:
         divide(tf, device, cores)
@@ -74,6 +77,9 @@ def _patch_strategies(tf, cores, folder):
         strategy = tf.distribute.MirroredStrategy(["/cpu:%d" % number for number in range(cores)])
         setattr(strategy, STAND_IN, True)
         run = strategy.run
+        if kept is not None:
+            kept.note_layers()
+            run = kept.watching(run)
         strategy.run = lambda *args, **kwargs: _run(tf.compat.v1, run, *args, **kwargs)
         return strategy
 

@@ -249,6 +249,10 @@ def _required(level: LevelResult, context: Context) -> _Advice:
     )
 
 
+def _not_compiled(level: LevelResult, context: Context) -> _Advice:
+    return "The numbers agree on CPUs. Change that line, and verify again.", None
+
+
 def _timeout(level: LevelResult, context: Context) -> _Advice:
     seconds = LONGER * (context.timeout or DEFAULT_TIMEOUT)
     return (
@@ -373,4 +377,5 @@ _ADVICE: Mapping[Reason, Callable[[LevelResult, Context], _Advice]] = {
     Reason.NOT_EXERCISED: _not_exercised,
     Reason.TIMEOUT: _timeout,
     Reason.REQUIRED_MISSING: _required,
+    Reason.NOT_COMPILED: _not_compiled,
 }

@@ -42,6 +42,7 @@ class Reason(Enum):
     TIMEOUT = "timeout"
     STOPPED_EARLIER = "stopped_earlier"
     REQUIRED_MISSING = "required_missing"
+    NOT_COMPILED = "not_compiled"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ TITLES = {
     "L6": "Same asynchronous behaviour",
     "L7": "Same evaluation",
     "L8": "Same artefacts",
+    "L9": "Steps that compile for a TPU",
 }
 ORDER = tuple(TITLES)
 REQUIRED = ("L0", "L0b", "L1", "L2", "L3", "L4", "L5")
