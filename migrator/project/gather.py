@@ -88,9 +88,12 @@ def gather(
         shown |= {spelled[path]: Path(os.path.relpath(path)) for path in further if spelled[path].is_absolute()}
     around = {spelled[path]: raw for path, raw in further.items()}
     converted = python2({**read, **around}) if python2 is not None else None
+    before: dict[Path, Before] = {}
     if converted is not None:
-        read |= {path: one.raw for path, one in converted.files.items() if path in read}
-        around |= {path: one.raw for path, one in converted.files.items() if path in around}
+        # What may not be written and runs as it is stays, and holds nothing up.
+        before = {path: one for path, one in converted.files.items() if path in read or not one.both}
+        read |= {path: one.raw for path, one in before.items() if path in read}
+        around |= {path: one.raw for path, one in before.items() if path in around}
     told = {spelled[path] for path in concerned} | {path for path, raw in around.items() if is_concerned(raw)}
     programs, imports = _programs(read, around, told)
     sources: dict[Path, Source] = {}
@@ -115,7 +118,7 @@ def gather(
         remarked,
         {path: found & sources.keys() for path, found in imports.items() if path in sources},
         shown,
-        converted.files if converted is not None else {},
+        before,
     )
 
 

@@ -20,6 +20,8 @@ class Before:
     text: str
     raw: bytes
     findings: tuple[Finding, ...]
+    both: bool
+    """Whether it runs in both Pythons."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def converted(raws: Mapping[Path, bytes]) -> Converted:
             continue
         text = with_newlines_of(source.text, one.text)
         try:
-            files[path] = Before(source, text, encode(source, text), one.findings)
+            files[path] = Before(source, text, encode(source, text), one.findings, one.both)
         except UnicodeEncodeError:
             continue  # nothing that is put there is beyond ASCII
     return Converted(files, problems)

@@ -37,6 +37,8 @@ class Conversion:
     findings: tuple[Finding, ...] = ()
     problem: Finding | None = None
     """Why it stays as it is."""
+    both: bool = False
+    """Whether it runs in both Pythons."""
 
 
 def convert(texts: Mapping[Path, str]) -> dict[Path, Conversion]:
@@ -133,7 +135,7 @@ def _converted(
         words = "may be Python 2, as others of the project are" if one.both else "Python 2"
         told.append((_first_difference(text, new), code, severity, f"{words}: written as Python 3"))
     findings = sorted({Finding(str(path), line, 1, code, severity, message) for line, code, severity, message in told})
-    return Conversion(new, tuple(findings))
+    return Conversion(new, tuple(findings), both=one.both)
 
 
 def _failed(path: Path, text: str, new: str) -> Conversion:

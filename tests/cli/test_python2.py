@@ -166,3 +166,31 @@ def test_names_of_python_2_are_told_without_it(project: Path, run: Run) -> None:
     (project / "train.py").write_text(PROGRAM.replace('print "round", i', "pass").replace("print est", "est"))
     result = run("--check", "train.py")
     assert "TFM943 only Python 2 has `xrange`: `tf-migrate --python2` converts the file first" in result.stdout
+
+
+def test_files_of_both_pythons_that_are_not_named_hold_nothing_up(project: Path, run: Run) -> None:
+    both = "# for tensorflow\nHALF = 7 / 2\n"
+    (project / "both.py").write_text(both)
+    (project / "train.py").write_text(
+        PROGRAM.replace("import tensorflow as tf", "import tensorflow as tf\nimport both", 1)
+    )
+    result = run("--python2", "train.py")
+    assert "TFM911" not in result.stdout
+    assert "xrange" not in (project / "train.py").read_text()
+    assert (project / "both.py").read_text() == both
+
+
+def test_python_2_files_of_the_program_have_to_be_named(project: Path, run: Run) -> None:
+    (project / "other.py").write_text("import tensorflow as tf\nprint 7 / 2\n")
+    text = PROGRAM.replace("import tensorflow as tf", "import tensorflow as tf\nimport other", 1)
+    (project / "train.py").write_text(text)
+    result = run("--python2", "train.py")
+    assert "TFM911" in result.stdout and "`other.py` would have to change with it" in result.stdout
+    assert (project / "train.py").read_text() == text
+
+
+def test_a_new_folder(project: Path, run: Run) -> None:
+    before = (project / "train.py").read_bytes()
+    assert run("--python2", "--out", "../new-tree", ".").exit_code == 0
+    assert (project / "train.py").read_bytes() == before
+    assert (project / "../new-tree/plain.py").read_bytes() == b"print('no TensorFlow')"
