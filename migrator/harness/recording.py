@@ -540,7 +540,7 @@ def _json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _tasks(record_dir: Path) -> dict[str, Path]:
+def task_folders(record_dir: Path) -> dict[str, Path]:
     """Folder of every task that wrote something, trainers first."""
     if not record_dir.is_dir():
         raise RecordingError(f"{record_dir} is no folder: nothing was recorded")
@@ -788,7 +788,7 @@ def _mutation(tasks: Mapping[str, Path]) -> int | None:
 def evaluation_weights(record_dir: Path) -> dict[int, Path]:
     """The npz files with the weights that an original evaluated, by global step; names are those of the checkpoint."""
     found: dict[int, Path] = {}
-    for folder in _tasks(Path(record_dir)).values():
+    for folder in task_folders(Path(record_dir)).values():
         for path in _numbered(folder / "evaluations"):
             found.setdefault(int(path.stem), path)
     return dict(sorted(found.items()))
@@ -813,7 +813,7 @@ def read(record_dir: Path) -> Recording:
     UnrecordedTraining when a task trained in a way that is not recorded.
     """
     record_dir = Path(record_dir)
-    tasks = _tasks(record_dir)
+    tasks = task_folders(record_dir)
     leader = next((folder for folder in tasks.values() if (folder / "program.json").exists()), None)
     if leader is None:
         _unrecorded(tasks)
@@ -1024,7 +1024,7 @@ def converted_batches(
     record_dir: Path, target: Path, convert: Callable[[dict[str, Array]], Mapping[str, Array]]
 ) -> Path:
     """Writes the batches of a run to another record folder, for replay, each as `convert` makes it; the folder."""
-    for task, folder in _tasks(Path(record_dir)).items():
+    for task, folder in task_folders(Path(record_dir)).items():
         place = target / task.replace(":", "-")
         (place / "batches").mkdir(parents=True)
         for path in _numbered(folder / "batches"):

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from migrator.harness.protocol import ladder, measurements, tolerance
-from migrator.harness.recording import APART, Array, Recording, with_states
+from migrator.harness.recording import APART, Array, Recording, task_folders, with_states
 from migrator.harness.room import Room
 from migrator.harness.runs import Run
 
@@ -71,7 +71,7 @@ def measured(original: Recording, other: Run, rename: Mapping[str, str] | None =
     if good is not None and good.recording is not None:
         unmoved = ladder.unobservable(recording, good.recording)
     apart = tolerance.distances(measurements.tensors(original), measurements.tensors(recording, rename))
-    first = min(folder for folder in other.record_dir.iterdir() if folder.is_dir())
+    first = next(iter(task_folders(other.record_dir).values()))
     rows = [[q.family, q.name, q.slot, step, value] for (q, step), value in apart.items()]
     (first / APART).write_text(json.dumps(rows))
     kept = {(q.family, q.name, q.slot, step): value for (q, step), value in apart.items()}

@@ -26,10 +26,11 @@ def replicates() -> tuple[Recording, list[Recording]]:
     return original, [run(ADAM, initial=moved_by_one_ulp(start, seed)) for seed in (1, 2, 3)]
 
 
-def recorded(recording: Recording, folder: Path) -> Run:
+def recorded(recording: Recording, folder: Path, task: str = "local-0") -> Run:
+    (folder / "record" / "ready").mkdir(parents=True)
     for name in ("states", "slots", "gradients", "steps"):
-        (folder / "record" / "local-0" / name).mkdir(parents=True)
-        (folder / "record" / "local-0" / name / "00000001.npz").write_bytes(b"weights")
+        (folder / "record" / task / name).mkdir(parents=True)
+        (folder / "record" / task / name / "00000001.npz").write_bytes(b"weights")
     (folder / "record" / "summaries.json").write_text("{}")
     return Run("original replicate", "original", RunOutcome(folder, (), None, 1.0), recording)
 
@@ -45,10 +46,11 @@ def test_the_distances_of_a_replicate_give_the_same_tolerance(tmp_path: Path) ->
         assert tolerance.derive(original, left, limited=True) == whole
 
 
-def test_the_tensors_are_gone_and_the_rest_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["local-0", "worker-0"])  # before and behind the folder "ready"
+def test_the_tensors_are_gone_and_the_rest_stays(name: str, tmp_path: Path) -> None:
     original, others = replicates()
-    run_of = recorded(others[0], tmp_path)
-    task = tmp_path / "record" / "local-0"
+    run_of = recorded(others[0], tmp_path, name)
+    task = tmp_path / "record" / name
     (task / "initial.npz").write_bytes(b"weights")
     made = spared.measured(original, run_of)
     assert sorted(path.name for path in task.iterdir()) == [APART, "steps"]

@@ -54,7 +54,7 @@ class BatchLosses:
         def adding(*args, **kwargs):
             loss = original(*args, **kwargs)
             if self.depth:
-                value = tf.cast(loss, tf.float64)
+                value = tf.reduce_mean(tf.cast(loss, tf.float64))  # that of each example, where a model gives it
                 given = dict(zip(("x", "y", "y_pred"), args), **kwargs)
                 # The output of a model may be its loss, which says nothing of the batch.
                 tensors = tf.nest.flatten([given.get(key) for key in ("y_pred", "y", "x")])
