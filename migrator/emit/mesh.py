@@ -323,7 +323,8 @@ class _Layers(cst.CSTVisitor):
         if not table:
             self._kernels[original_node] = len(self.found)
         self.given.append((None if named is None else text, literal(sizes[0])))
-        self.found.append(Matrix(f"{text}.{weight}", table, self._integer(sizes[0]) if table else None))
+        rows = self._integer(sizes[0]) if table else None
+        self.found.append(Matrix(f"{text}.{weight}", table, rows, columns=self._integer(sizes[-1])))
 
     def _arguments(self, node: cst.Call, names: tuple[str, ...]) -> list[cst.BaseExpression | None]:
         plain = [a.value for a in node.args if a.keyword is None and not a.star]

@@ -75,7 +75,8 @@ class EmittedModel:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A weight of two axes: `layer.weight`, whether it is a table of embeddings, and its rows where they are known.
+    """A weight of two axes: `layer.weight`, whether it is a table of embeddings, and its rows and columns where
+    they are known.
 
     `split` says whether it was made under a partitioner (None: that is not known).
     """
@@ -84,6 +85,7 @@ class Matrix:
     table: bool
     rows: int | None
     split: bool | None = None
+    columns: int | None = None
 
 
 def ready_model(node: cst.FunctionDef) -> EmittedModel:

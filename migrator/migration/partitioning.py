@@ -164,6 +164,7 @@ def _partitioners(
 
 def on_mesh(state: GroupState, program: TrainingProgram, emitted: EmittedModel, strategy: Target) -> Target:
     """The mesh of a program: what a partitioner divided over parameter servers is divided over a dimension of it."""
+    _check_widths(state, program, emitted, strategy)
     found = _partitioners(state, program, emitted)
     if not found:
         return strategy
@@ -204,6 +205,29 @@ def on_mesh(state: GroupState, program: TrainingProgram, emitted: EmittedModel, 
     if remark not in state.remarks[file.path]:
         state.remarks[file.path].append(remark)
     return new
+
+
+def _check_widths(state: GroupState, program: TrainingProgram, emitted: EmittedModel, strategy: Target) -> None:
+    """Layouts that divide what has a size that is written down, and that their dimension does not divide: a mesh raises
+    when it makes the variable.
+    """
+    sizes = dict(strategy.dimensions)
+    for one in emitted.matrices or ():
+        axes = next((axes for pattern, axes in strategy.layouts if re.match(pattern, one.name)), ())
+        if len(axes) != 2:
+            continue
+        for axis, size, what in equal_zip(axes, (one.rows, one.columns), ("rows", "columns")):
+            if size is None or axis not in sizes or size % sizes[axis] == 0:
+                continue
+            instead = f"write `{dtensor.UNSHARDED}` for that axis"
+            if size == 1:
+                message = f"`{one.name}` has one of its {what}, which `{axis}` cannot divide: {instead}"
+            else:
+                message = (
+                    f"the {size} {what} of `{one.name}` cannot be divided into the {sizes[axis]} parts of `{axis}`, "
+                    f"and a mesh raises: {instead}, or give `--mesh` a divisor of {size} for `{axis}`"
+                )
+            state.problems[program.model_file.path].append(Blocked("TFM790", program.model_fn, message))
 
 
 def _param(state: GroupState, program: TrainingProgram, place: cst.CSTNode, key: str) -> cst.BaseExpression | None:

@@ -21,6 +21,9 @@ program's own, because `Model.fit` does not train there. Programs that only pred
 strategies of the RunConfig but a MirroredStrategy that trains (TFM798), and Estimators that are handed around are not
 written for it: choose another `--strategy`. For plain data parallelism take `--strategy mirrored --loop custom`, which
 is written for more programs.
+
+A mesh raises when the program makes a variable whose axis a dimension does not divide evenly (7 columns over
+`model=2`). A `--layout` of a dense kernel or a table is checked where their sizes are numbers or constants of the file.
 """,
     ),
     Rule(

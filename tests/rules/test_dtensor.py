@@ -369,7 +369,7 @@ def test_a_program_for_a_mesh_is_left_alone() -> None:
     """A second migration of what `--strategy dtensor` writes changes nothing and warns of nothing."""
     source = decode(Path("train.py"), program().encode())
     assert isinstance(source, Source)
-    [first] = migrate([source], Options("dtensor", "native", mesh="model=2", layouts=(".*kernel=unsharded,model",)))
+    [first] = migrate([source], Options("dtensor", "native", mesh="model=2", layouts=(".*kernel=model,unsharded",)))
     assert "create_mesh" in first.text
     assert modern(first.text) == (first.text, [])
 

@@ -21,6 +21,7 @@ ADAM = "tf.train.AdamOptimizer(0.1)"
 BY_HAND = """loss = tf.losses.mean_squared_error(labels, logits)
 step = tf.to_float(tf.train.get_global_step())
 rate = params["rate"] * {}"""
+OUT = "tf.layers.dense(net, 1)"
 CLIPPED = """gradients, variables = zip(*optimizer.compute_gradients(loss))
     gradients, _ = tf.clip_by_global_norm(gradients, 1.0)
     train_op = optimizer.apply_gradients(zip(gradients, variables), global_step=tf.train.get_global_step())
@@ -63,13 +64,31 @@ def test_kernels_that_are_divided_over_the_batches_dimension_are_made_whole() ->
 
 def test_variables_are_divided_as_the_command_line_says() -> None:
     layouts = ("dense.*kernel=unsharded,model", r"dense\.bias=model")
-    new, blocked = migrated(program(), "model=2", layouts)
+    new, blocked = migrated(program().replace(OUT, OUT.replace("1)", "2)")), "model=2", layouts)
     assert not blocked
     assert '        [("batch", devices // 2), ("model", 2)],\n        device_type=device_type,\n' in new
     assert (
         'layouts["dense.*kernel"] = tf.experimental.dtensor.Layout(["unsharded", "model"], mesh)\n'
         'layouts[r"dense\\.bias"] = tf.experimental.dtensor.Layout(["model"], mesh)\n'
     ) in new
+
+
+def test_what_a_dimension_does_not_divide_evenly_is_refused_where_its_size_is_written_down() -> None:
+    text = program().replace(OUT, "tf.layers.dense(tf.layers.dense(net, 7, name='hidden'), units, name='out')")
+    text = text.replace("def model_fn", "units = 9\n\n\ndef model_fn")
+    columns = migrated(text, "model=2", ("hidden.*kernel=unsharded,model",))[1]
+    told = "the 7 columns of `hidden.kernel` cannot be divided into the 2 parts of `model`"
+    assert [(code, said.startswith(told)) for code, said in columns] == [("TFM790", True)]
+    rows = migrated(text, "model=2", ("out.*kernel=model,unsharded",))[1]
+    assert [said.partition(" cannot")[0] for _, said in rows] == ["the 7 rows of `out.kernel`"]
+    both = migrated(text, "model=3", ("hidden.*kernel=model,unsharded", "out.*kernel=unsharded,model"))[1]
+    assert not both  # the columns of the features are not known here, and 3 divides the 9 of a constant
+    assert len(migrated(text, "model=2", (".*kernel=unsharded,model",))[1]) == 2
+    [one] = migrated(program(), "model=2", ("dense.*kernel=unsharded,model",))[1]
+    assert one == (
+        "TFM790",
+        "`dense.kernel` has one of its columns, which `model` cannot divide: write `unsharded` for that axis",
+    )
 
 
 @pytest.mark.parametrize(
