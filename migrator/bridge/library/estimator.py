@@ -465,6 +465,7 @@ class Estimator:
         data = Data(
             lambda context: self._call_input_fn(input_fn, mode, context), strategy, seed, mode == ModeKeys.PREDICT
         )
+        seed = data.graph.graph.seed  # which the input_fn may have set
         model = ModelOfModelFn(
             lambda features, labels=None: self._call_model_fn(features, labels, mode, self.config), data, strategy, seed
         )

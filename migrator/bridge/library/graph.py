@@ -9,6 +9,7 @@ import functools
 import itertools
 
 import tensorflow as tf
+from tensorflow.python.eager import context as eager_context
 
 
 class VariableOp:
@@ -50,6 +51,7 @@ class Variables:
         self.local = []  # those of metrics, which no checkpoint has
         self._read = {}
         self._initial = {}  # what a variable starts from, a function, a tensor or an array; and the operation
+        self._seed = "none yet"  # that of the graph when a variable was made last
         self.later = []  # (variable, tensor of the graph that it starts from), in the order of their making
 
     def named(self, name):
@@ -66,6 +68,9 @@ class Variables:
     def make(self, next_creator, **kwargs):
         """Makes one variable. A creator for `tf.variable_creator_scope`."""
         del next_creator  # the variable is made by the strategy, outside of the graph
+        seed, before, self._seed = self.graph.seed, self._seed, self.graph.seed  # the model_fn may set it itself
+        if seed != before and (seed, eager_context.global_seed()) != (None, None):
+            eager_context.set_global_seed(seed)
         keys = tf.compat.v1.GraphKeys
         collections = list(kwargs.get("collections") or [keys.GLOBAL_VARIABLES])
         name = self._unique(self._scope() + (kwargs.get("name") or "Variable").rstrip("/"))
@@ -333,8 +338,7 @@ class Graph:
         def build(*tensors):
             self.graph = self.variables.graph = tf.compat.v1.get_default_graph()
             self.graph.as_graph_element = self._named(self.graph.as_graph_element)
-            if seed is not None:
-                tf.compat.v1.set_random_seed(seed)
+            self.graph.seed = seed  # TensorFlow 1 has a graph of its own here, without the seed of the program
             with tf.variable_creator_scope(self.variables.make):
                 self.result = function(*tensors)
             for operation in self.graph.get_operations():
@@ -342,9 +346,7 @@ class Graph:
                     name = tf.compat.as_bytes(f"{operation.name}_of_graph_{next(Graph.numbers)}")
                     operation._set_attr("shared_name", tf.compat.v1.AttrValue(s=name))
 
-        if seed is not None:
-            tf.random.set_seed(seed)
-        with self.strategy.scope():
+        with _seeds_of_the_program_kept(), self.strategy.scope():
             self.function = tf.compat.v1.wrap_function(build, list(signature))
         self.inputs = list(self.function.inputs[: len(signature)])
 
@@ -419,6 +421,17 @@ class Graph:
         return self._functions[key][:2]
 
 
+@contextlib.contextmanager
+def _seeds_of_the_program_kept():
+    """Lets the program draw afterwards as if nothing had been drawn, or seeded, while the context was open."""
+    context = eager_context.context()
+    before = context._seed, getattr(context, "_rng", None)  # no generator where there was no seed yet
+    try:
+        yield
+    finally:
+        context._seed, context._rng = before
+
+
 def as_one_operation(function, tensors, variables, seed=None):
     """Calls TensorFlow 1 code whose operations are one of the graph around it; returns its tensors, flat.
 
@@ -427,8 +440,7 @@ def as_one_operation(function, tensors, variables, seed=None):
 
     def build(*inputs):
         graph = tf.compat.v1.get_default_graph()
-        if seed is not None:
-            tf.compat.v1.set_random_seed(seed)
+        graph.seed = seed
         all_of_them = graph.get_operations
 
         @functools.lru_cache(maxsize=1)
