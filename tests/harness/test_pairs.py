@@ -32,7 +32,8 @@ PAIRS = Path(__file__).parent / "pairs"
         # `fit` begins data of unknown size twice, and reads the second order of a shuffle with a seed. Batches that are
         # shuffled are others. A callback keeps the averages of the weights.
         ("passes", {"migrated": ("EQUIVALENT", None), "wrong_batches": ("DIFFERENT", "L2")}),
-        # A schedule that changes at a step that no run reaches; a clip that no batch comes near; train_on_batch.
+        # A schedule that changes at a step that no run reaches; a clip that no batch comes near; train_on_batch,
+        # and test_on_batch, which is not seen as an evaluation that is missing.
         (
             "far",
             {

@@ -129,6 +129,7 @@ class KerasRecorder(object):
         self.kept = []  # those of ``parts`` that callbacks of the program keep beside the model
         self.training_depth = 0
         self.given = None  # recorded batches for calls of train_on_batch
+        self.by_batch = False  # whether a loop of the program's own calls train_on_batch
         self.last_logs = None  # what the last of them returned
         self.program = {}
         self.traced = None  # what the last trace of a train step said about the program
@@ -593,7 +594,7 @@ class KerasRecorder(object):
             "replicas_of_batch": 1 if replicas.is_stand_in(strategy) else replicas.local(strategy),
             "gradients": "summed",
             "training": len(self.others),
-            "loop": not hasattr(model, "fit"),
+            "loop": self.by_batch or not hasattr(model, "fit"),
             "shuffles": self.shuffles,
             "own_workers": int(strategy.extended._num_workers) if self.coordinated and self.alone else 0,
             # Until a train step was traced.
@@ -881,6 +882,7 @@ class KerasRecorder(object):
         try:
             if not self.started:
                 atexit.register(self.record_last_state, model)
+                self.by_batch = True
                 self.sources["train"] = sources.user_line(model, "train_on_batch")
                 if not model.built:
                     model(self.tf.nest.map_structure(lambda one: self.tf.convert_to_tensor(one[:1]), arguments["x"]))

@@ -21,4 +21,4 @@ def model_fn(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-tf.estimator.Estimator(model_fn).train(input_fn)
+tf.estimator.Estimator(model_fn).train(input_fn).evaluate(input_fn)

@@ -13,3 +13,5 @@ rate = tf.keras.optimizers.schedules.PiecewiseConstantDecay([500000], [0.1, 0.01
 model.compile(tf.keras.optimizers.SGD(rate), tf.keras.losses.Huber(delta=5.0))
 for n in range(0, 160, 16):
     model.train_on_batch(X[n : n + 16], Y[n : n + 16])
+losses = [model.test_on_batch(X[n : n + 16], Y[n : n + 16]) for n in range(0, 160, 16)]
+print(sum(losses) / len(losses))
