@@ -124,7 +124,7 @@ def keras_estimator(
     arguments that an Estimator had and this class has not are errors. `counted` is the name of setup.counted_steps.
     """
     before, after = setup.rates_kept("model", rates) if rates else ([], [])
-    load = "\n".join([*before, "model.load_weights(checkpoint)", *after])
+    load = "\n".join([*before, "model.load_weights(checkpoint).expect_partial()", *after])
     each = "\n".join(line[4:] for line in setup.one_by_one(of_dicts, "    "))
     text = _CLASS.format(
         name=name,
