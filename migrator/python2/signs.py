@@ -49,7 +49,7 @@ _ANY = re.compile(
     rf"|^[ \t]*(?:import|from)[ \t][^\n]*\b(?:{'|'.join(sorted(_MODULES))})\b"
     rf"|\b(?:{'|'.join(sorted([*_PLAIN, *_OF_MODULES]))})\b"
     r"|^[ \t]*from[ \t]+(?:string|urllib)[ \t]+import\b"
-    r"|\bprint\s*>>|^[ \t]*print[ \t]*$",
+    r"|\bprint\s*>>|^[ \t]*print[ \t]*$|^[ \t]*print[ \t]*\(.*\)\s*[%,]",
     re.MULTILINE,
 )
 _VERSION = re.compile(r"version_info|\bPY2\b|\bPY3\b|sys\.version|\bpython_version\b")
@@ -114,9 +114,23 @@ def _found(tree: ast.Module, names: Names, own: set[str]) -> Iterator[tuple[ast.
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
             if isinstance(node.left, ast.Name) and node.left.id == "print":
                 yield node, "print >>"
+        elif isinstance(node, ast.Expr) and _prints_more(node.value):
+            yield node, "print"
     for reference in names.references:
         if reference.origin in _DOTTED and len(reference.nodes) > 1 and not _is_guarded(tree, reference.nodes[-1]):
             yield reference.nodes[-1], reference.origin
+
+
+def _prints_more(value: ast.expr) -> bool:
+    """Whether what is printed goes on behind the parentheses: `print("%d") % x`, `print("loss"), x`."""
+    if isinstance(value, ast.Tuple) and len(value.elts) > 1:
+        first, *others = value.elts
+        return _is_print(first) and not any(map(_is_print, others))
+    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and _is_print(value.left)
+
+
+def _is_print(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "print"
 
 
 def _plain(tree: ast.AST) -> Iterator[ast.AST]:

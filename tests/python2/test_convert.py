@@ -19,6 +19,7 @@ def _made(text: str) -> Conversion:
 
 BECOMES = {
     "print": ("print 'a', b\n", "print('a', b)\n"),
+    "print that goes on": ("print('%d') % a\nprint('a'), b\n", "print(('%d') % a)\nprint(('a'), b)\n"),
     "print with parentheses": ("print ('%d' % a)\nprint\n", "print('%d' % a)\nprint()\n"),
     "print of a tuple": ("print ('a', b)\nprint\n", "print(('a', b))\nprint()\n"),
     "print to a file": ("print >>f, 'a'\n", "print('a', file=f)\n"),
@@ -115,8 +116,13 @@ SIGNS = {
     "import itertools as it\nit.izip(a, b)\n": ["itertools.izip"],
     "print >>f, 1\n": ["print >>"],
     "print\n": ["print"],
+    "print('%d') % 3\n": ["print"],
+    "if a:\n    print ('loss'), x\n": ["print"],
     "import sys as s\ns.maxint\n": ["sys.maxint"],
     # For both Pythons:
+    "print('a'), print('b')\n": [],
+    "print('a'),\n": [],
+    "x = [print(1), 2]\n": [],
     "from six.moves import xrange\nxrange(3)\n": [],
     "import six\nsix.iteritems(d)\n": [],
     "try:\n  import cPickle as pickle\nexcept ImportError:\n  import pickle\n": [],
