@@ -199,15 +199,19 @@ Y = (X.sum(1, keepdims=True) + np.sin(3 * X[:, :1])).astype(np.float32)
 task = json.loads(os.environ["TF_CONFIG"])["task"]
 
 def train_data():
-    data = tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(96).repeat().batch(8)
-    return data.take(2) if "short" in sys.argv and (task["type"], task["index"]) == ("worker", 0) else data
+    short = "short" in sys.argv
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(96, seed=3 if short else None).repeat().batch(8)
+    return data.take(2) if short and (task["type"], task["index"]) == ("worker", 0) else data
 """
 
 ORIGINAL = (
     COMMON
     + """
 def model_fn(features, labels, mode):
-    net = tf.layers.dense(tf.layers.dense(features, 16, tf.nn.tanh), 1)
+    # Seeds: some initial weights begin with losses ten times as large, and rounding errors grow from step to step.
+    first, second = (tf.glorot_uniform_initializer(seed=seed) for seed in (1, 2))
+    net = tf.layers.dense(features, 16, tf.nn.tanh, kernel_initializer=first)
+    net = tf.layers.dense(net, 1, kernel_initializer=second)
     loss = tf.losses.mean_squared_error(labels, net)
     train_op = tf.train.MomentumOptimizer(0.05, 0.9).minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
