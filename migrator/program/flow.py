@@ -12,7 +12,7 @@ import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.calls import classes_in
-from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.parsed import Blocked, ParsedFile, Project, attributes_named
 from migrator.program.scopes import bindings, mentions_of, returns_in
 from migrator.walking import walk
 
@@ -168,9 +168,7 @@ class Calls:
         found: list[tuple[ParsedFile, cst.BaseExpression]] = []
         defining = self._defining(name)
         for other in self.mentioning([name]):
-            finder = _Attributes(name)
-            walk(other.module, finder)
-            for node in finder.found:
+            for node in attributes_named(other.module, name):
                 own = self.parents.own_class(other, node.value)
                 if own is not None and own is not owner:
                     if own in defining or not self._related(own, owner):
@@ -267,17 +265,6 @@ def _is_nothing(node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.Call):
         return dotted(node.func) in ("dict", "list", "collections.OrderedDict", "OrderedDict") and not node.args
     return isinstance(node, (cst.List, cst.Dict, cst.Tuple)) and not node.elements
-
-
-class _Attributes(cst.CSTVisitor):
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.Attribute] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if node.attr.value == self.name:
-            self.found.append(node)
 
 
 class _Named(cst.CSTVisitor):

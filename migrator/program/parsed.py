@@ -278,6 +278,22 @@ class NameCollector(cst.CSTVisitor):
         self.found.append(node)
 
 
+class _AttributeCollector(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Attribute] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        self.found.append(node)
+
+
+def attributes_named(node: cst.CSTNode, name: str) -> list[cst.Attribute]:
+    """The attributes of this name anywhere in `node`, whatever they are of."""
+    collector = _AttributeCollector()
+    walk(node, collector)
+    return [one for one in collector.found if one.attr.value == name]
+
+
 def name_nodes(node: cst.CSTNode) -> list[cst.Name]:
     """The identifiers read or written anywhere in `node`."""
     collector = NameCollector()

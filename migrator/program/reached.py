@@ -14,10 +14,9 @@ import libcst as cst
 from migrator.names.bindings import hidden_in, owns
 from migrator.program.calls import is_none
 from migrator.program.flow import Calls, Mentioning, Parents, imported
-from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile, Project, attributes_named, name_nodes
 from migrator.program.region import class_of
 from migrator.program.scopes import path_to
-from migrator.walking import walk
 
 _INNER = (cst.FunctionDef, cst.Lambda, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
 _LOOPS = (cst.For, cst.CompFor)
@@ -227,7 +226,7 @@ class _Follower:
             return
         self.seen.add(("attribute", name))
         for file in self.mentioning([name]):
-            for node in _attributes(file, name):
+            for node in attributes_named(file.module, name) if name in file.bare else ():
                 if file.imports.resolve(node) is None:  # what a library calls so is something else
                     self.follow(file, node)
 
@@ -317,31 +316,12 @@ def _references(scope: cst.CSTNode, name: str) -> list[cst.Name]:
     return [node for node in name_nodes(own) if node.value == name and node not in elsewhere]
 
 
-def _attributes(file: ParsedFile, name: str) -> list[cst.Attribute]:
-    if name not in file.bare:
-        return []
-    finder = _Attributes(name)
-    walk(file.module, finder)
-    return finder.found
-
-
 def _has_star(display: cst.Tuple | cst.List) -> bool:
     return any(isinstance(one, cst.StarredElement) for one in display.elements)
 
 
 def _functions(node: cst.FunctionDef) -> list[cst.FunctionDef]:
     return [one for one in node.body.body if isinstance(one, cst.FunctionDef)]
-
-
-class _Attributes(cst.CSTVisitor):
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.Attribute] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if node.attr.value == self.name:
-            self.found.append(node)
 
 
 __all__ = ["Asked", "Given", "Reached", "reached_by"]
