@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from migrator.cli.migrate import command
-from migrator.harness.environments import migrated_python, original_python
-from tests import warm
+from tests.bridge.telling import told_by_both
 
 pytestmark = pytest.mark.tensorflow
-TENSORFLOW1 = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON", "")
 
 PROGRAM = """
 import numpy as np
@@ -82,17 +77,5 @@ except KeyError as error:
 
 
 def test_hooks_see_the_batch_of_their_step(tmp_path: Path) -> None:
-    old, new = tmp_path / "old" / "program.py", tmp_path / "new" / "program.py"
-    for path in (old, new):
-        path.parent.mkdir()
-        path.write_text(PROGRAM)
-    done = CliRunner().invoke(command, ["--style", "bridge", str(new)])
-    assert done.exit_code == 0, done.output
-    was = told(TENSORFLOW1 or str(original_python()), old)
-    assert len(was) == 16 and told(str(migrated_python()), new) == was
-
-
-def told(python: str, program: Path) -> list[str]:
-    done = warm.run(python, program.name, cwd=program.parent)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [line for line in done.stdout.splitlines() if line.startswith("told")]
+    was, now = told_by_both(PROGRAM, tmp_path)
+    assert len(was) == 16 and now == was
