@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,8 @@ class Options:
     `keras` is the generation of Keras that is written for, "2" or "3", and `loop` what trains: fit, or custom.
     `bridge` says that with auto a program becomes a bridge where the native form is blocked.
     `inside` says that the one program has no place for files beside it: what its bridge needs stands inside of it.
-    `mesh` and `layouts` say how variables are divided under the strategy dtensor, see `targets.dtensor.parse`.
+    `mesh` and `layouts` say how variables are divided under the strategy dtensor, see `targets.dtensor.parse`;
+    `device_memory` is what layouts are chosen by that are asked for as "auto".
     """
 
     strategy: str = "auto"
@@ -37,6 +38,7 @@ class Options:
     loop: str = "fit"
     mesh: str = ""
     layouts: tuple[str, ...] = ()
+    device_memory: str = ""
     bridge: bool = False
     inside: bool = False
 
@@ -53,6 +55,22 @@ class Result:
 
 
 def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
+    """Migrates the Estimator programs in a project, see `_migrated`.
+
+    Layouts of "auto" are chosen when all else is known: then the project is migrated once more.
+    """
+    results = _migrated(sources, options)
+    layouts = _layouts(options)
+    if layouts is None or not layouts.by_size:
+        return results
+    from migrator.migration.mesh_sizes import Room, with_sizes
+    from migrator.targets.sizes import memory
+
+    room = Room(memory(options.device_memory), *layouts.dimensions[0])
+    return with_sizes(results, room, lambda chosen: _migrated(sources, replace(options, layouts=chosen)))
+
+
+def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
     """Migrates the Estimator programs in a project.
 
     Returns one result per source, in order, and then those of files that are written beside them: their sources are

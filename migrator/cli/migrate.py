@@ -156,7 +156,14 @@ class Settings:
     multiple=True,
     metavar="PATTERN=DIMENSIONS",
     help="With --strategy dtensor: what the axes of variables are divided over, as in dense.*kernel=unsharded,model; "
-    "may be given several times.",
+    "may be given several times. `auto` chooses them from sizes, see --device-memory.",
+)
+@click.option(
+    "--device-memory",
+    default="",
+    metavar="SIZE",
+    help="With --layout auto: what a device has room for, as in 16GiB. The fewest variables are divided whose weights, "
+    "slots and gradients fit.",
 )
 @click.option(
     "--python2",
@@ -299,14 +306,19 @@ def _codes(words: str) -> tuple[str, ...]:
 def _check_layouts(asked: Mapping[str, Any]) -> None:
     """Wrong usage where the mesh or the layouts make no sense."""
     if asked["strategy"] != "dtensor":
-        if asked["mesh"] or asked["layouts"]:
-            raise click.UsageError("--mesh and --layout are for --strategy dtensor")
+        if asked["mesh"] or asked["layouts"] or asked["device_memory"]:
+            raise click.UsageError("--mesh, --layout and --device-memory are for --strategy dtensor")
         return
     from migrator.targets.dtensor import LayoutError, parse
+    from migrator.targets.sizes import SizeError, memory
 
     try:
-        parse(asked["mesh"], asked["layouts"])
-    except LayoutError as error:
+        by_size = parse(asked["mesh"], tuple(asked["layouts"])).by_size
+        if by_size != bool(asked["device_memory"]):
+            raise click.UsageError("--layout auto and --device-memory SIZE go together")
+        if by_size:
+            memory(asked["device_memory"])
+    except (LayoutError, SizeError) as error:
         raise click.UsageError(str(error)) from None
 
 

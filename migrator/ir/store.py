@@ -56,6 +56,11 @@ class Store:
         else:
             self._values[key] = value
 
+    def held(self, owner: Value) -> dict[str, Value]:
+        """The attributes of an object, in the order in which they were written first."""
+        found = {key[1]: value for key, value in self._values.items() if len(key) == 2 and key[0] is owner}
+        return {name: one for name, one in found.items() if isinstance(name, str) and isinstance(one, Value)}
+
     def mark(self) -> int:
         """This point."""
         return len(self._journal)

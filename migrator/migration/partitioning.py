@@ -172,7 +172,7 @@ def on_mesh(state: GroupState, program: TrainingProgram, emitted: EmittedModel, 
     fixed = isinstance(made, cst.Call) and file.imports.resolve(made.func) == "tf.fixed_size_partitioner"
     parts = file.integer(made.args[0].value) if fixed and isinstance(made, cst.Call) and made.args else None
     new, message = strategy, ""
-    if strategy.layouts:
+    if strategy.layouts or strategy.by_size:
         message = "the partitioner is left out: `--layout` says which variables the devices divide"
     elif emitted.matrices is None:
         message = "the partitioner is left out, because the names of the layers are not known: give `--layout`"

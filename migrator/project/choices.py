@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 STYLES = ("auto", "native", "bridge")
 KERAS = ("2", "3")
 _CODES = re.compile(r"TFM\d{0,3}")
-_OF_MESHES = ("mesh", "layouts")
+_OF_MESHES = ("mesh", "layouts", "device_memory")
 _CHOSEN = {"strategy": STRATEGIES, "style": STYLES, "keras": KERAS, "loop": LOOPS}
 
 
@@ -52,6 +52,7 @@ class Choices:
     loop: str = "fit"
     mesh: str = ""
     layouts: tuple[str, ...] = ()
+    device_memory: str = ""
     exclude: tuple[str, ...] = ()
     """Patterns of files, as in a .gitignore, that are not written unless they are named."""
     select: tuple[str, ...] = ()

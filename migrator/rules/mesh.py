@@ -149,6 +149,35 @@ and returns no history: a loop over the epochs prints the loss of its last step 
 """,
     ),
     Rule(
+        "TFM781",
+        "layouts that were chosen from sizes",
+        Severity.REVIEW,
+        """
+`--layout auto --device-memory 16GiB --mesh model=2` divides the fewest variables over the first dimension of `--mesh`
+with which a device has room for its part of all weights, of the optimizer's slots and of the gradients: those that
+save most come first. Counted are the bytes of each number (`dtype`, 4 otherwise); of slots those that Keras'
+optimizers have on a mesh (TensorFlow 2.21): two of Adam, AdaMax and Adadelta (a third with `amsgrad`), one of gradient
+descent, momentum or not, one to three of RMSProp, one of Adagrad and two of Ftrl, of which the accumulators are whole
+on every device; and one gradient of each weight. What a step computes on its way, batches, metrics and the runtime's
+own memory are not counted: leave room for them.
+
+Columns of dense kernels are divided, rows of them where the columns are not even parts (not behind a convolution),
+rows of tables, and biases where that is not enough. Filters and what normalizations keep stay whole.
+""",
+    ),
+    Rule(
+        "TFM782",
+        "layouts that cannot be chosen from sizes",
+        Severity.MANUAL,
+        """
+The sizes of the program's weights do not fit into `--device-memory`, however they are divided, or a size is not known
+before the program runs: then the message names the weight, at the line that makes its layer. The width of what a layer
+is given is known behind a layer of written units, `tf.reshape(net, [-1, 784])`, a `tf.keras.Input(shape=...)`, and from
+data sets of arrays whose sizes are written down. Sizes may be numbers, constants, parameters and the like, in other
+functions and files. Without `--layout auto` nothing of this is asked.
+""",
+    ),
+    Rule(
         "TFM799",
         "a program of TensorFlow 2 that is not made one for a mesh",
         Severity.MANUAL,

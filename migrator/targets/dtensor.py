@@ -22,6 +22,8 @@ from migrator.targets.plan import LoopShape, Target, TrainingPlan
 BATCH = "batch"
 UNSHARDED = "unsharded"
 MODEL = "model"
+#: In the place of layouts: they are chosen from what a device has room for, see `targets.sizes`.
+AUTO = "auto"
 
 
 class LayoutError(ValueError):
@@ -34,11 +36,13 @@ class Layouts:
 
     `dimensions` are those of the mesh beside the batch's, which gets all devices that they leave: pairs of name and
     size. `variables` are pairs of a regular expression, matched from the start of `layer.weight`, and of what each axis
-    of the variable is divided over: a dimension of the mesh, or `unsharded`.
+    of the variable is divided over: a dimension of the mesh, or `unsharded`. `by_size` says that they are chosen from
+    what a device has room for, and from nothing else.
     """
 
     dimensions: tuple[tuple[str, int], ...] = ()
     variables: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    by_size: bool = False
 
 
 def gathers(variables: Iterable[tuple[str, tuple[str, ...]]]) -> bool:
@@ -60,6 +64,12 @@ def parse(mesh: str, layouts: tuple[str, ...]) -> Layouts:
                 f"`{BATCH}` is there, and takes the devices that are left"
             )
         dimensions.append((found[1], int(found[2])))
+    if AUTO in layouts:
+        if len(layouts) > 1:
+            raise LayoutError(f"`{AUTO}` chooses all layouts: give no other beside it")
+        if not dimensions:
+            raise LayoutError(f"`--layout {AUTO}` needs a dimension that divides variables: --mesh {MODEL}=2")
+        return Layouts(tuple(dimensions), (), True)
     known = {BATCH, UNSHARDED, *(name for name, _ in dimensions)}
     variables: list[tuple[str, tuple[str, ...]]] = []
     for text in layouts:
@@ -305,6 +315,7 @@ def with_layouts(target: Target, layouts: Layouts) -> Target:
         set_up=partial(_set_up, layouts.variables),
         dimensions=layouts.dimensions,
         layouts=layouts.variables,
+        by_size=layouts.by_size,
     )
 
 

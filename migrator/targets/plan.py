@@ -45,7 +45,7 @@ class Target:
     - `loop`: the only loop that trains there, whatever `--loop` says
     - `mesh`: the devices are a mesh, which the function that makes the model is given
     - `dimensions`, `layouts`: those of the mesh beside the batch's, and what variables are divided over, see
-      `dtensor.Layouts`
+      `dtensor.Layouts`; `by_size` says that these are chosen from what a device has room for
     """
 
     word: str
@@ -67,6 +67,7 @@ class Target:
     mesh: bool = False
     dimensions: tuple[tuple[str, int], ...] = ()
     layouts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    by_size: bool = False
 
     @property
     def in_step(self) -> bool:

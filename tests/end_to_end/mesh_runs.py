@@ -83,6 +83,8 @@ def run(program, mesh, initial, seen_path):
     seen["layouts"] = [list(v.layout.sharding_specs) for v in weights_of(model)]
     seen["parts"] = [[list(part.shape) for part in dtensor.unpack(v.read_value())] for v in weights_of(model)]
     seen["slots"] = [list(v.layout.sharding_specs) for v in model.optimizer.variables]
+    kept = [v for v in model.optimizer.variables if v.shape.rank]  # slots, not the counter
+    seen["held"] = sum(dtensor.unpack(v.read_value())[0].numpy().nbytes for v in [*weights_of(model), *kept])
     seen["drops"] = drops(model, loops[-1])
     np.savez(seen_path + ".npz", *[whole(v) for v in weights_of(model)])
     with open(seen_path, "w") as file:

@@ -24,7 +24,9 @@ COLUMNS = (r"dense\.kernel=unsharded,model", r"dense\.bias=model", r"dense_1\.ke
 
 @dataclass(frozen=True)
 class Seen:
-    """What a program for a mesh computed; `parts` are the shapes of each variable's part on every device.
+    """What a program for a mesh computed.
+
+    `parts` are the shapes of each variable's part on every device, `held` the bytes of weights and slots on the first.
 
     `drops` is what the first dropout made of ones, twice, on each device.
     """
@@ -36,13 +38,14 @@ class Seen:
     parts: list[list[list[int]]]
     slots: list[list[str]]
     drops: list[list[list[list[float]]]]
+    held: int
 
 
-def write(text: str, folder: Path, name: str, mesh: str = "", layouts: tuple[str, ...] = ()) -> Path:
+def write(text: str, folder: Path, name: str, mesh: str = "", layouts: tuple[str, ...] = (), **options: str) -> Path:
     """Migrates a program and writes it."""
     source = decode(Path("train.py"), text.encode())
     assert isinstance(source, Source)
-    [result] = migrate([source], Options("dtensor", "native", mesh=mesh, layouts=layouts))
+    [result] = migrate([source], Options("dtensor", "native", mesh=mesh, layouts=layouts, **options))  # type: ignore[arg-type]
     assert not [f for f in result.findings if f.severity is Severity.MANUAL], result.findings
     path = folder / name
     path.write_text(result.text, encoding="utf-8")
@@ -66,7 +69,7 @@ def run_all(runs: dict[str, tuple[Path, list[tuple[str, int]] | None, Path | Non
             values = list(weights.values())
         results = seen["results"][-1]
         found[name] = Seen(
-            seen["losses"], results, values, seen["layouts"], seen["parts"], seen["slots"], seen["drops"]
+            seen["losses"], results, values, seen["layouts"], seen["parts"], seen["slots"], seen["drops"], seen["held"]
         )
     return found
 

@@ -131,6 +131,21 @@ def test_data_and_model_parallel(servers: Servers, tmp_path: Path) -> None:
     assert ["unsharded", "model"] in seen["both"].slots  # momentum is divided as its variable is
 
 
+def test_layouts_that_are_chosen_from_sizes(servers: Servers, tmp_path: Path) -> None:
+    """The devices hold what was computed, and what is divided is what makes it fit. The gradients are not looked at."""
+    (tmp_path / "original.py").write_text(SQUARES, encoding="utf-8")
+    original = record(servers[0], "original", tmp_path / "original.py", tmp_path / "run", None)
+    initial = begin(original, tmp_path / "initial.npz")
+    whole = write(SQUARES, tmp_path, "whole.py", "model=2", ("auto",), device_memory="780")
+    divided = write(SQUARES, tmp_path, "divided.py", "model=2", ("auto",), device_memory="600B")
+    seen = run_all({"whole": (whole, None, initial), "divided": (divided, None, initial)}, tmp_path)
+    for one in seen.values():
+        assert_same(one, original)
+    assert seen["whole"].held == 2 * 260  # a slot beside each weight
+    assert seen["divided"].held == 2 * (260 - 96)
+    assert seen["divided"].layouts == [["unsharded", "model"], ["unsharded"], ["unsharded", "unsharded"], ["unsharded"]]
+
+
 def test_a_table_that_was_partitioned_is_divided(servers: Servers, tmp_path: Path) -> None:
     """By the rows, over the dimension that the partitioner made; whole on every device it trains the same."""
     (tmp_path / "original.py").write_text(LOOKUPS, encoding="utf-8")
