@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from migrator.bridge.support import MARK, MARK_INSIDE, NAME
 from migrator.findings import Finding, Severity
 from migrator.source.reading import Source
+from migrator.targets.clusters import Clusters
+from migrator.targets.clusters import parse as parse_clusters
 
 if TYPE_CHECKING:
     from migrator.bridge.project import Bridges
@@ -30,6 +32,8 @@ class Options:
     `inside` says that the one program has no place for files beside it: what its bridge needs stands inside of it.
     `mesh` and `layouts` say how variables are divided under the strategy dtensor, see `targets.dtensor.parse`;
     `device_memory` is what layouts are chosen by that are asked for as "auto".
+    `evaluate_on` and `servers` say who evaluates on a cluster and what runs in one process, see
+    `targets.clusters.parse`.
     """
 
     strategy: str = "auto"
@@ -39,6 +43,8 @@ class Options:
     mesh: str = ""
     layouts: tuple[str, ...] = ()
     device_memory: str = ""
+    evaluate_on: str = "evaluator"
+    servers: str = ""
     bridge: bool = False
     inside: bool = False
 
@@ -88,18 +94,21 @@ def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
     estimators: set[Path] = set()
     everything = {source.path: source.text for source in sources if source.path not in support}
     bridged: set[Path] = set()
+    clusters = parse_clusters(options.evaluate_on, options.servers)
     natively = options.style != "bridge"
     if natively and any(says(source.text, "stimator") or may_train(source.text) for source in relevant):
         from migrator.migration.project import migrate_project
 
-        texts, findings = migrate_project(everything, options.strategy, options.keras, options.loop, _layouts(options))
+        texts, findings = migrate_project(
+            everything, options.strategy, options.keras, options.loop, _layouts(options), clusters
+        )
         estimators = set(around_estimators(everything))
     # A file may have TensorFlow from another one of the project.
     spoken_of = (source.text for source in sources if _WORD in source.text or "tf." in source.text)
     if relevant and _may_bridge(options) and any(map(_may_be_bridged, spoken_of)):
         from migrator.bridge.project import join
 
-        bridges = _bridged(everything, texts, support, findings, options.inside)
+        bridges = _bridged(everything, texts, support, findings, options.inside, clusters)
         texts, findings = join(bridges, texts, findings)
         bridged = bridges.files | bridges.blocked
     blocked = {path for path, found in findings.items() if any(f.severity is Severity.MANUAL for f in found)}
@@ -198,6 +207,7 @@ def _bridged(
     support: Mapping[Path, str],
     findings: Mapping[Path, list[Finding]],
     inside: bool,
+    clusters: Clusters,
 ) -> Bridges:
     """The bridges of the programs that are not native, but for those that a mistake of ours is met in (TFM905)."""
     from migrator.bridge.project import Bridges, bridge_project
@@ -209,14 +219,14 @@ def _bridged(
         return path in native and not_to_borrow(before[path], native[path], names, ()) is None
 
     try:
-        return bridge_project(texts, left, findings, inside, lends)
+        return bridge_project(texts, left, findings, inside, lends, clusters)
     except Exception as error:
         from migrator.internal_errors import in_file
         from migrator.migration.isolation import without_broken
         from migrator.program.relevant import programs_in
 
         made, broken = without_broken(
-            texts, lambda some: bridge_project(texts, left & set(some), findings, inside, lends), error
+            texts, lambda some: bridge_project(texts, left & set(some), findings, inside, lends, clusters), error
         )
         bridges = made or Bridges()
         for path in programs_in(texts):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -18,7 +18,9 @@ from migrator.bridge.support import MARK_INSIDE
 from migrator.names.standard import STANDARD_MODULES
 
 #: Functions of the library that are called where the support file is imported, if it holds them.
-SETUP = ("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers", "build_in_default_graph")
+SETUP = ("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers", "build_in_default_graph", "start_servers")
+#: Constants that the user of a support file may give other values, as may the command line.
+SETTINGS = ("EVALUATES_ON", "SERVERS")
 
 #: The modules that a support file begins with. The order of all of them is that of every run: files are extended later.
 _READ_FIRST = ("specs", "config", "eager", "graph")
@@ -82,6 +84,20 @@ class Library:
                 found.add(name)
                 queue += self.definitions[name].needs
         return [definition for name, definition in self.definitions.items() if name in found]
+
+    def with_settings(self, values: Mapping[str, str]) -> Library:
+        """The same with other values of some constants, as source text."""
+        made = dict(self.definitions)
+        for name in values.keys() & made.keys():
+            made[name] = replace(made[name], text=with_settings(made[name].text, {name: values[name]}))
+        return Library(made, self.imports)
+
+
+def with_settings(text: str, values: Mapping[str, str]) -> str:
+    """A text whose lines give some constants other values, as source text."""
+    for name, value in values.items():
+        text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {value}".replace("\\", r"\\"), text)
+    return text
 
 
 @lru_cache(maxsize=1)
@@ -198,12 +214,12 @@ def assemble(names: Iterable[str], library: Library | None = None) -> str:
     return text + "\n"
 
 
-def section(names: Collection[str], name: str) -> str:
+def section(names: Collection[str], name: str, library: Library | None = None) -> str:
     """The same as a section of a program, which makes an object `name` that has some names of the library.
 
     Raises KeyError for a name that the library has not.
     """
-    standard, others, definitions, calls = _parts(names, _library())
+    standard, others, definitions, calls = _parts(names, library or _library())
     standard = sorted({*standard, "import types"}, key=_import_key)
     fields = "".join(f"\n    {one}={one}," for one in sorted(names) if one not in SETUP)
     parts = [
@@ -290,7 +306,7 @@ def extended(text: str, names: Collection[str], library: Library | None = None) 
     Where its user changed it, or another version of this tool wrote it, what it lacks comes to its end, and the rest
     stays. None where that is not possible: see `in_the_way`.
     """
-    source = library or _library()
+    source = _with_own_settings(text, library or _library())
     held = held_by(text, source)
     if set(names) <= held:
         return text
@@ -299,11 +315,21 @@ def extended(text: str, names: Collection[str], library: Library | None = None) 
     return None if in_the_way(text, names, source) else _with_more(text, names, source)
 
 
+def _with_own_settings(text: str, source: Library) -> Library:
+    """A library with the values that a support file gives its settings."""
+    values = {}
+    for name in SETTINGS:
+        given = re.search(rf"(?m)^{name} = (.*)$", text)
+        if given is not None:
+            values[name] = given[1]
+    return source.with_settings(values) if values else source
+
+
 def in_the_way(text: str, names: Collection[str], library: Library | None = None) -> tuple[str, ...]:
     """What a support file has otherwise than the library, of all that some names need; `("its syntax",)` where it
     cannot be read.
     """
-    source = library or _library()
+    source = _with_own_settings(text, library or _library())
     try:
         defined, imported = _top_level(text)
     except (SyntaxError, ValueError):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from migrator.bridge.assemble import assemble, extended, held_by, in_the_way, library, section
+from migrator.bridge.assemble import assemble, extended, held_by, in_the_way, library, section, with_settings
 from migrator.bridge.codemod import (
     COMMENT,
     Bridged,
@@ -36,6 +36,7 @@ from migrator.names.standing import needs_tensorflow_1
 from migrator.source.discovery import SUFFIXES
 from migrator.source.notebooks import END_OF_CELL, NEW_CELL
 from migrator.source.reading import is_notebook
+from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 
 _SHAPES = re.compile(r"\.value\b|\bDimension\b|\.dims\b")
 _NOT_IN_KERAS = (
@@ -46,6 +47,8 @@ _KERAS_MOVED = (
     "`keras` is TensorFlow's now, `tf.compat.v1.keras` on Keras 2 (install tf_keras): the package itself is Keras 3, "
     "which has no sessions"
 )
+# Names of the support file that train on parameter servers.
+_ON_SERVERS = frozenset(("Estimator", "train_and_evaluate"))
 _PACKAGES = ("tensorflow", HOROVOD.partition(".")[0])
 _MENTIONS = ("tensorflow", "stimator")
 
@@ -78,15 +81,17 @@ def bridge_project(
     reasons: Mapping[Path, list[Finding]] | None = None,
     inside: bool = False,
     lends: Lends = lambda path, names: False,
+    clusters: Clusters = ONE_EVALUATOR,
 ) -> Bridges:
     """Bridges all programs of a project, or those that are made in the files `left`.
 
     `reasons` are the findings of the form that was tried before. A program is a file that makes an Estimator, with all
     that it imports, and what imports it; all of it changes, or nothing. `inside` says that the texts are one program,
     which has no place for a support file beside it: a section of the program is that. `lends` tells whether some names
-    of a file that another form has changed still mean in a graph of TensorFlow 1 what they did.
+    of a file that another form has changed still mean in a graph of TensorFlow 1 what they did. `clusters` is what is
+    asked of programs that run on them.
     """
-    return _Project(texts, reasons or {}, inside, lends).run(left)
+    return _Project(texts, reasons or {}, inside, lends, clusters).run(left)
 
 
 def join(
@@ -113,10 +118,17 @@ Lends = Callable[[Path, frozenset[str]], bool]
 
 class _Project:
     def __init__(
-        self, texts: Mapping[Path, str], reasons: Mapping[Path, list[Finding]], inside: bool, lends: Lends
+        self,
+        texts: Mapping[Path, str],
+        reasons: Mapping[Path, list[Finding]],
+        inside: bool,
+        lends: Lends,
+        clusters: Clusters,
     ) -> None:
         self.texts = texts
         self.lends = lends
+        self.clusters = clusters
+        self.settings = _settings_for(clusters)
         self.reasons = reasons
         self.inside = inside
         relevant = texts if inside else _relevant(texts)
@@ -538,6 +550,8 @@ class _Project:
             used.discard(FOR_ALL)
         slim = any(bridged.slim for bridged in (*done.values(), *below))
         used |= _set_up(slim, not graphs and any(map(_SHAPES.search, shaped)))
+        if self.clusters.in_process and not graphs and used & _ON_SERVERS:
+            used.add("start_servers")
         if not needed:
             pass  # TensorFlow 2.21 has all that the program needs
         elif inside:
@@ -545,7 +559,7 @@ class _Project:
                 line = f"import {name}{COMMENT}\n"
                 before, _, after = bridged.text.partition(line)
                 gap = "\n" if before and not before.endswith("\n\n") else ""
-                made = section(used, name)
+                made = section(used, name, library().with_settings(self.settings))
                 if in_cell:
                     made = f"{NEW_CELL}\n{made.rstrip()}\n{END_OF_CELL}\n"
                 bridged.text = f"{before}{gap}{made}\n{after}" if after else bridged.text
@@ -575,13 +589,28 @@ class _Project:
             if any(HOROVOD in self.texts[path] for path in reaches[start]):
                 message += "; the workers of TF_CONFIG take the place of Horovod's (TFM186)"
             message += self._why(reaches[start])
+            self._tell_clusters(start, makers[start][0], used)
             for node in makers[start] if not graphs else makers[start][:1]:
                 self.result.add(start, _problem(node, code, message), Severity.REVIEW)
+
+    def _tell_clusters(self, start: Path, made: ast.AST, used: Collection[str]) -> None:
+        """Says what of that which is asked for clusters the support file does."""
+        if self.clusters.coordinates and "train_and_evaluate" in used:
+            message = "on a cluster the coordinator evaluates each new checkpoint, and the others wait"
+            self.result.add(start, _problem(made, "TFM753", message), Severity.REVIEW)
+        if "start_servers" in used:
+            servers = f"{self.clusters.workers} worker(s) and {self.clusters.ps} parameter server(s)"
+            message = f"without TF_CONFIG {servers} start in the process"
+            self.result.add(start, _problem(made, "TFM754", message), Severity.REVIEW)
 
     def _write_support(self, file: Path, used: Collection[str]) -> str:
         """Writes what some programs use; returns why that is not possible, else nothing."""
         before = self.result.texts.get(file, self.texts.get(file))
-        text = assemble({*used, *self._asked_of(file)}) if before is None else extended(before, used)
+        source = library().with_settings(self.settings)
+        if before is None:
+            text: str | None = assemble({*used, *self._asked_of(file)}, source)
+        else:
+            text = extended(with_settings(before, self.settings), used, source)
         if text is None:
             missing = ", ".join(sorted(set(used) - held_by(before or "")))
             other = ", ".join(in_the_way(before or "", used))
@@ -646,6 +675,14 @@ class _Project:
             return ""
         told = "; ".join(f"{f.code} at {f.path}:{f.line} ({_short(f.message)})" for f in found[:2])
         return f". A native program is blocked by {told}" + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+
+
+def _settings_for(clusters: Clusters) -> dict[str, str]:
+    """The settings of a support file that are asked for, as source text."""
+    found = {"EVALUATES_ON": '"coordinator"'} if clusters.coordinates else {}
+    if clusters.in_process:
+        found["SERVERS"] = f'{{"worker": {clusters.workers}, "ps": {clusters.ps}}}'
+    return found
 
 
 def _set_up(slim: bool, shaped: bool) -> set[str]:

@@ -20,7 +20,7 @@ from migrator.pairing import equal_zip
 from migrator.project.choices import KERAS, STYLES, Wish, Wishes, baseline_of, check_codes, choices_of
 from migrator.report.outcome import ExitCode, FileOutcome, Outcome
 from migrator.settings import UsageProblem, find
-from migrator.targets import LOOPS, STRATEGIES
+from migrator.targets import EVALUATE_ON, LOOPS, STRATEGIES
 
 if TYPE_CHECKING:
     from migrator.project.baseline import Baseline
@@ -143,6 +143,21 @@ class Settings:
     default="fit",
     show_default=True,
     help="What trains: Model.fit, or a custom loop of strategy.run, for one device or replicas in step.",
+)
+@click.option(
+    "--evaluate-on",
+    type=click.Choice(EVALUATE_ON),
+    default="evaluator",
+    show_default=True,
+    help="Who evaluates the checkpoints of a training on a cluster: the evaluator task, beside the training, or the "
+    "coordinator (the chief), while the others wait.",
+)
+@click.option(
+    "--servers",
+    default="",
+    metavar="worker=N,ps=M",
+    help="With parameter servers: so many servers start in the program's own process where TF_CONFIG names no cluster; "
+    "the coordinator evaluates.",
 )
 @click.option(
     "--mesh",
@@ -276,6 +291,7 @@ def command(
         if python2:
             _check_python2(proves)
         _check_layouts(wishes.everywhere)
+        _check_servers(wishes.everywhere)
         if proves and Path("-") in paths:
             raise click.UsageError("--verify trains programs where they are, and - is stdin")
         outcome = _stdin(settings, wishes) if Path("-") in paths else _files(paths, settings, wishes)
@@ -320,6 +336,18 @@ def _check_layouts(asked: Mapping[str, Any]) -> None:
             memory(asked["device_memory"])
     except (LayoutError, SizeError) as error:
         raise click.UsageError(str(error)) from None
+
+
+def _check_servers(asked: Mapping[str, Any]) -> None:
+    """Wrong usage where servers are asked for that cannot be started, or of a strategy that has none."""
+    from migrator.targets.clusters import ServersError, parse
+
+    try:
+        clusters = parse(asked["evaluate_on"], asked["servers"])
+    except ServersError as error:
+        raise click.UsageError(str(error)) from None
+    if clusters.in_process and asked["strategy"] not in ("auto", "parameter-server"):
+        raise click.UsageError("--servers are parameter servers and their workers: --strategy auto or parameter-server")
 
 
 def _check_python2(proves: bool) -> None:

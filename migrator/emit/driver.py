@@ -47,7 +47,7 @@ from migrator.rules.repeatable import Effect, acts, effect_of
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.rules.tpu_operations import told_on_tpu
-from migrator.targets import dtensor, many_steps, setup
+from migrator.targets import dtensor, many_steps, setup, tf_config
 from migrator.targets.choosing import (
     OwnStrategy,
     arguments_of,
@@ -58,6 +58,7 @@ from migrator.targets.choosing import (
     uses_local_gpus,
 )
 from migrator.targets.chosen import in_place
+from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 from migrator.targets.plan import Loop, LoopShape, Target, TrainingPlan, as_argument, evaluated, primary, restore
 from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TPU
 
@@ -128,6 +129,7 @@ def emit_driver(
     many_steps_on_clusters: bool = False,
     rates: str = "",
     shares_penalties: bool = False,
+    clusters: Clusters = ONE_EVALUATOR,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -140,6 +142,7 @@ def emit_driver(
     which go into the strategy's scope. `on_servers` are the steps that `fit` makes in one execution on parameter
     servers (0: that is not looked at), `many_steps_on_clusters` says that they may be more than one on the clusters of
     the target. `rates` says whose learning rates a checkpoint leaves as they are, see setup.rates_kept ("": nobody's).
+    `clusters` is what is asked of a program that runs on them.
     """
     return _Emitter(
         project,
@@ -164,6 +167,7 @@ def emit_driver(
         many_steps_on_clusters,
         rates,
         shares_penalties,
+        clusters,
     ).emit()
 
 
@@ -209,6 +213,7 @@ class _Emitter:
         many_steps_on_clusters: bool,
         rates: str,
         shares_penalties: bool,
+        clusters: Clusters,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -225,6 +230,7 @@ class _Emitter:
         self.many_steps = many_steps_on_clusters
         self.rates = rates
         self.loss_of_batch = loss_of_batch
+        self.clusters = clusters
         self.in_scope = False
         self.scoped = scoped
         self.indent = program.file.module.default_indent
@@ -467,7 +473,7 @@ class _Emitter:
                     "machine: `--strategy mirrored` for one machine, or a TF_CONFIG with one worker"
                 )
                 self.remarks.append(Blocked("TFM759", self.own.call, message))
-        if both is not None and self.target.reads_cluster and plan.model_dir is None:
+        if both is not None and self.target.reads_cluster and plan.model_dir is None and not plan.clusters.coordinates:
             self.remarks.append(
                 Blocked(
                     "TFM112", program.place.call, "without a model_dir an evaluator task has no checkpoints; it ends"
@@ -693,7 +699,7 @@ class _Emitter:
             draws=self.draws,
             steps_per_call=self._steps_per_call(tpu),
         )
-        plan = self._with_strategy(plan)
+        plan = self._on_cluster(self._with_strategy(plan))
         trains = both is not None or bool(uses_of(program, "train"))
         if model_dir is not None and trains and self.rates and not self.loop.own:
             rates = self.rates
@@ -712,6 +718,9 @@ class _Emitter:
             every = program.config.get("save_checkpoints_steps")
             if every is not None and model_dir is not None and self.loop.own:
                 message = "checkpoints come at the end of every training only: what an interrupted one has done is lost"
+                self.remarks.append(Blocked("TFM109", every, message))
+            elif every is not None and model_dir is not None and self.target.parameter_servers:
+                message = "checkpoints come at the end of every training only: a coordinator does not see single steps"
                 self.remarks.append(Blocked("TFM109", every, message))
             elif every is not None and model_dir is not None:
                 plan = self._with_saves(plan, every)
@@ -846,6 +855,52 @@ class _Emitter:
             return self._text(count)
         self.further_needs.add("math")
         return f"math.ceil({self._text(count)})"
+
+    def _on_cluster(self, plan: TrainingPlan) -> TrainingPlan:
+        """The plan with what is asked for clusters: who evaluates there, and servers in one process.
+
+        Raises Blocked (TFM753).
+        """
+        program, asked, both = self.program, self.clusters, self.program.train_and_evaluate
+        by_hand = program.variable in program.file.clusters
+        if asked.in_process and (by_hand or not self.target.parameter_servers):
+            message = "no servers start in this program's process: it has no parameter servers that TF_CONFIG names"
+            self.remarks.append(Blocked("TFM754", program.place.call, message))
+        if not self.target.reads_cluster:
+            return plan
+        coordinates = asked.coordinates and both is not None
+        if coordinates:
+            if by_hand:
+                message = "the cluster is made by hand, where the coordinator does not evaluate: leave the option out"
+                raise Blocked("TFM753", program.place.call, message)
+            if program.model.ready:
+                message = "a Keras model of the program's own is not made a second time: leave the evaluation out"
+                raise Blocked("TFM753", program.place.call, message)
+            assert both is not None
+            if both.exporters:
+                message = "exporters belong to an evaluator task: with the coordinator, export after the training"
+                raise Blocked("TFM753", both.exporters[0].call, message)
+            message = "on a cluster the coordinator evaluates after every period, and the others wait"
+            self.remarks.append(Blocked("TFM753", both.place.call, message))
+        plan = replace(plan, clusters=asked if coordinates else ONE_EVALUATOR)
+        if asked.in_process and self.target.parameter_servers and not by_hand:
+            self._helper("create_in_process_cluster", lambda name: tf_config.start_servers(name, self.indent))
+            self.further_needs |= {"os", "socket"}
+            message = (
+                f"without TF_CONFIG {asked.workers} worker(s) and {asked.ps} parameter server(s) start in the process"
+            )
+            self.remarks.append(Blocked("TFM754", program.place.call, message))
+            name = self.names["create_in_process_cluster"]
+            plan = replace(plan, start_servers=name, clusters=replace(asked, coordinates=coordinates))
+        evaluates = coordinates or (both is None and not by_hand and uses_of(program, "evaluate"))
+        if evaluates and not self.loop.own:
+            self._helper("LocalCopy", lambda name: setup.local_copy(name, self.indent))
+            plan = replace(plan, local=self._free("local"))
+        if coordinates and not self.loop.own:
+            self._helper("CoordinatorEvaluation", lambda name: setup.coordinator_evaluation(name, self.indent))
+            self.further_needs.add("concurrent.futures")
+            plan = replace(plan, coordinator=self.names["CoordinatorEvaluation"])
+        return plan
 
     def _resolver(self, tpu: TpuUse | None) -> tuple[str, ...] | None:
         """The arguments of the TPU's resolver; None where the program makes it itself."""
@@ -1254,6 +1309,12 @@ class _Emitter:
             self.in_scope = True
             scope = f"with {plan.strategy_name}.scope():"
             lines += [*made, scope, self.indent + call(head, arguments, self.indent, 1)]
+            lines += self._on_every_task(plan)
+            if plan.local:
+                copy = call(self._text(program.model.callee), arguments, self.indent, 1).rstrip()
+                copy = f"lambda: {copy}{'[0]' if self.has_predictor else ''}"
+                made_local = f"{plan.local} = {self.names['LocalCopy']}"
+                lines.append(call(made_local, [self.model, copy], self.indent, 0))
         else:
             lines.append(call(head, arguments, self.indent, 0))
         lines += plan.loop.set_up(plan)
@@ -1268,6 +1329,16 @@ class _Emitter:
         if program.train_and_evaluate is None and plan.model_dir is not None:
             after = restore(plan)
         return lines, after
+
+    def _on_every_task(self, plan: TrainingPlan) -> list[str]:
+        """Lines for the tasks of a cluster that a plain `train` runs on: it evaluates there, and has no evaluator."""
+        by_hand = self.program.variable in self.program.file.clusters
+        if self.program.train_and_evaluate is not None or not self.target.reads_cluster or by_hand:
+            return []
+        return [
+            f'if {plan.resolver}.task_type == "evaluator":',
+            f'{self.indent}raise ValueError("this program evaluates where it trains, and has no evaluator task")',
+        ]
 
     def _chosen(self, own: OwnStrategy, plan: TrainingPlan) -> list[str]:
         """The line that makes a strategy which is chosen in the RunConfig; none where lines of the program do."""
@@ -1468,7 +1539,9 @@ class _Emitter:
                 endless = self._never_end(use.arguments, "eval")
                 data, steps = self._counted(dataset, given_steps, None, endless)
                 fed = [data, *([] if steps is None else [f"steps={steps}"])]
-            head, arguments = f"{model}.evaluate", [*fed, *callbacks, "return_dict=True"]
+            on_cluster = self.plan is not None and self.plan.local and self.program.train_and_evaluate is None
+            evaluated_model = f"{self.plan.local}.current()" if on_cluster and self.plan is not None else model
+            head, arguments = f"{evaluated_model}.evaluate", [*fed, *callbacks, "return_dict=True"]
             if self.loop.own:
                 loop = self.names["loop"]
                 head, arguments = f"{loop}.evaluate", [f"{loop}.batches({fed[0]})"]

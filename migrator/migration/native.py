@@ -702,6 +702,7 @@ class NativeMigration(GroupState):
             self._many_on_clusters(program),
             self._rates(program),
             program.model_fn in self.sharing_penalties,
+            self.clusters,
         )
         if driver.in_scope and emitted.outside is not None and not calls_in(program.model.callee):
             message = (

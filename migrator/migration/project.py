@@ -36,6 +36,7 @@ from migrator.program.without_horovod import without_horovod
 from migrator.rules.accelerators import without_accelerators
 from migrator.rules.generation import GENERATIONS
 from migrator.rules.mlperf import without_deferred_logs
+from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 from migrator.targets.dtensor import Layouts, with_layouts
 from migrator.targets.registry import LOOPS, TARGETS
 
@@ -48,6 +49,7 @@ def migrate_project(
     keras: str = "2",
     loop: str = "fit",
     layouts: Layouts | None = None,
+    clusters: Clusters = ONE_EVALUATOR,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """Returns the new texts of the files that change, and all findings by file.
 
@@ -55,7 +57,7 @@ def migrate_project(
     """
 
     def migrate(texts: Mapping[Path, str]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-        return _migrate(texts, strategy, keras, loop, layouts)
+        return _migrate(texts, strategy, keras, loop, layouts, clusters)
 
     try:
         return migrate(texts)
@@ -95,7 +97,7 @@ def _importing(path: Path, words: Mapping[Path, frozenset[str]]) -> set[Path]:
 
 
 def _migrate(
-    texts: Mapping[Path, str], strategy: str, keras: str, loop: str, layouts: Layouts | None
+    texts: Mapping[Path, str], strategy: str, keras: str, loop: str, layouts: Layouts | None, clusters: Clusters
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     findings: dict[Path, list[Finding]] = {}
     files = []
@@ -136,7 +138,10 @@ def _migrate(
     references = references_to_models(project, everything, programs, places)
     served = [node for program in programs for _, _, node in program.servings]
     everything.serving |= {node.func for node in served if isinstance(node, cst.Call)}
-    request = Request(project, everything, references, blocked, GENERATIONS[keras], target, target.loop or LOOPS[loop])
+    request = Request(
+        *(project, everything, references, blocked, GENERATIONS[keras], target, target.loop or LOOPS[loop]),
+        clusters=clusters,
+    )
     for group in groups_of(project, programs):
         towers = any(program.of_towers for program in group.programs)
         migrate = migrate_towers if towers and strategy == "auto" and loop == "fit" else migrate_group

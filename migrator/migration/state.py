@@ -26,6 +26,7 @@ from migrator.rules.hooks import Hooks
 from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
 from migrator.targets.choosing import divides_batches
+from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 from migrator.targets.plan import Loop, Target
 
 
@@ -116,7 +117,7 @@ class Request:
 
     `blocked_files` are the files of programs that cannot be read, each with the file that holds the Estimator, and
     `references` where model_fns are mentioned otherwise than as that of an Estimator. `for_both` are the files that
-    programs which stay TensorFlow 1 read, too.
+    programs which stay TensorFlow 1 read, too. `clusters` is what is asked of programs that run on them.
     """
 
     project: Project
@@ -127,6 +128,7 @@ class Request:
     asked: Target
     loop: Loop
     for_both: frozenset[Path] = frozenset()
+    clusters: Clusters = ONE_EVALUATOR
 
 
 class GroupState:
@@ -143,6 +145,7 @@ class GroupState:
         self.everything = everything = request.everything
         self.keras = keras = request.keras
         self.loop = request.loop
+        self.clusters = request.clusters
         self.outside: dict[Path, ParsedFile] = {}
         self.names = {path: FileNames(set(file.names)) for path, file in group.files.items()}
         self.regularized: dict[cst.FunctionDef, bool] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from migrator.settings import Project, SettingsError, read
-from migrator.targets import LOOPS, STRATEGIES
+from migrator.targets import EVALUATE_ON, LOOPS, STRATEGIES
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 STYLES = ("auto", "native", "bridge")
 KERAS = ("2", "3")
 _CODES = re.compile(r"TFM\d{0,3}")
-_OF_MESHES = ("mesh", "layouts", "device_memory")
-_CHOSEN = {"strategy": STRATEGIES, "style": STYLES, "keras": KERAS, "loop": LOOPS}
+_GIVEN = ("mesh", "layouts", "device_memory", "servers")
+_CHOSEN = {"strategy": STRATEGIES, "style": STYLES, "keras": KERAS, "loop": LOOPS, "evaluate_on": EVALUATE_ON}
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class PerFile:
     style: str = ""
     keras: str = ""
     loop: str = ""
+    evaluate_on: str = ""
 
     def __post_init__(self) -> None:
         """Raises ValueError for a word that means nothing."""
@@ -53,6 +54,8 @@ class Choices:
     mesh: str = ""
     layouts: tuple[str, ...] = ()
     device_memory: str = ""
+    evaluate_on: str = "evaluator"
+    servers: str = ""
     exclude: tuple[str, ...] = ()
     """Patterns of files, as in a .gitignore, that are not written unless they are named."""
     select: tuple[str, ...] = ()
@@ -117,7 +120,7 @@ class Wishes:
         self.project = project
         self.patterns = Patterns(project.folder, choices)
         self.named = named
-        self.everywhere = {**{name: getattr(choices, name) for name in (*_CHOSEN, *_OF_MESHES)}, **named}
+        self.everywhere = {**{name: getattr(choices, name) for name in (*_CHOSEN, *_GIVEN)}, **named}
 
     def of(self, path: Path) -> Wish:
         """The wish for a file."""
@@ -147,7 +150,7 @@ def _check_words(said: object, further: tuple[str, ...]) -> None:
     for name, words in _CHOSEN.items():
         value = getattr(said, name)
         if value not in words and value not in further:
-            raise ValueError(f"`{name}` has to be one of {', '.join(words)}, not {value!r}")
+            raise ValueError(f"`{name.replace('_', '-')}` has to be one of {', '.join(words)}, not {value!r}")
 
 
 def check_codes(codes: tuple[str, ...]) -> None:

@@ -272,12 +272,44 @@ may not be between one machine and a cluster, and a name that may be None is for
 needs a `train_distribute` beside it that makes the same devices (measured: `steps=10` of batches of 32, training on two
 devices and evaluating on one, are 320 examples; both replicas of a Keras model would take 640). A dataset that is split
 between replicas (`auto_shard_dataset`), and a model_fn whose batches do not each count as a step, are for one device. A
-program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`. On a
-cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device. With a
-TF_CONFIG an Estimator did not take a plain `train` under a MultiWorkerMirroredStrategy either ("Only
-`STANDALONE_CLIENT` mode is supported", TensorFlow 2.15.1), and with parameter servers the program had to start its own
-`tf.train.Server`: give `train_and_evaluate` the two specs. A TPUStrategy of a RunConfig is not carried over: leave it
-and its resolver out and take `--strategy tpu`, which asks for the TPU itself.
+program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`.
+
+On a cluster `train_and_evaluate` is carried over, and with `--strategy parameter-server` or `multi-worker-mirrored`
+plain `train` and `evaluate`. The Estimator trained on one device then: with a TF_CONFIG it did not take a plain `train`
+under a MultiWorkerMirroredStrategy ("Only `STANDALONE_CLIENT` mode is supported", TensorFlow 2.15.1), and with
+parameter servers the program had to start its own `tf.train.Server`. Predictions and exports are for one device, and
+with `auto` so is a plain `train`. A TPUStrategy of a RunConfig is not carried over: leave it and its resolver out and
+take `--strategy tpu`, which asks for the TPU itself.
+""",
+    ),
+    Rule(
+        "TFM753",
+        "evaluation on the coordinator",
+        Severity.REVIEW,
+        """
+With `--evaluate-on coordinator` the coordinator of a cluster (the chief; of mirrored workers without one the first)
+evaluates after every period, or at the end of a training without periods, while the others wait: wherever an evaluator
+task would find a new checkpoint. It does so on one device, with a copy of the model that has the weights of that step,
+so each example counts once, and the numbers are those of an evaluator on the same checkpoint. No `model_dir` is needed
+for it. An evaluator task in TF_CONFIG says so and ends. In a bridge, where `EVALUATES_ON` in the support file says who
+evaluates, the chief evaluates the checkpoints themselves.
+
+Refused natively are exporters of the EvalSpec, Keras models of the program's own (`model_to_estimator`), and clusters
+that the program makes by hand.
+""",
+    ),
+    Rule(
+        "TFM754",
+        "parameter servers in the program's own process",
+        Severity.REVIEW,
+        """
+With `--servers worker=2,ps=1` the new program starts so many servers in its own process where TF_CONFIG names no
+cluster, and coordinates them, so that plain `python train.py` trains on parameter servers. With a TF_CONFIG nothing
+changes. There is no evaluator in such a cluster: the coordinator evaluates (TFM753). In a bridge the support file does
+so when it is imported (`SERVERS` in it says how many), and sets TF_CONFIG, for the program to find.
+
+All servers share the threads and the memory of one process: it shows that the program runs on parameter servers, and is
+no faster for it. Programs for other strategies, or that make their cluster by hand, start none.
 """,
     ),
     Rule(

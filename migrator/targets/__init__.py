@@ -15,3 +15,4 @@ STRATEGIES = (
     "dtensor",
 )
 LOOPS = ("fit", "custom")
+EVALUATE_ON = ("evaluator", "coordinator")

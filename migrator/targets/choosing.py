@@ -12,6 +12,7 @@ from migrator.program.calls import bind, is_false, is_none, number, string
 from migrator.program.clusters import Cluster
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to
+from migrator.program.starts import VARIABLES
 from migrator.program.training import TrainingProgram
 from migrator.rules.generation import Keras
 from migrator.targets import between_graph
@@ -70,10 +71,8 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
         message = "an evaluation under a strategy that the training does not have: give both, or none"
         raise Blocked("TFM704", program.config["eval_distribute"], message)
     _check_evaluations(program, asked)
-    if program.uses and wanted.reads_cluster and wanted is not AUTO:
-        use = program.uses[0]
-        message = f"only train_and_evaluate runs on a cluster, not a plain `{use.method}`"
-        raise Blocked("TFM704", use.place.call, message)
+    if wanted.reads_cluster and wanted is not AUTO:
+        _check_uses(program)
     if any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
         if wanted.reads_cluster and wanted is not AUTO:
             message = "a hook ends the training: on a cluster every worker would have to stop after the same step"
@@ -84,6 +83,18 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
     if wanted is not AUTO:
         return wanted
     return AUTO if program.train_and_evaluate is not None else ONE_DEVICE
+
+
+def _check_uses(program: TrainingProgram) -> None:
+    """Refuses plain calls of an Estimator on a cluster, but those that train and evaluate. Raises Blocked (TFM704)."""
+    lent = [use for one in program.lent for use in one.uses]
+    for use in (*program.uses, *lent):
+        if use.method not in ("train", "evaluate", *VARIABLES) or use in lent or program.train_and_evaluate is not None:
+            message = f"on a cluster this `{use.method}` does not run: train_and_evaluate, or `train` and `evaluate` do"
+            raise Blocked("TFM704", use.place.call, message)
+    if program.uses and program.model.ready:
+        message = "a Keras model of the program's own trains on a cluster by train_and_evaluate only"
+        raise Blocked("TFM704", program.place.call, message)
 
 
 def for_own_loop(program: TrainingProgram, target: Target, keras: Keras) -> Target:
@@ -97,6 +108,9 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras) -> Targ
         raise Blocked("TFM735", place, message)
     if target is AUTO:
         return ONE_DEVICE
+    if target.reads_cluster and program.uses and program.variable not in program.file.clusters:
+        message = "a plain `train` has no loop of its own on a cluster: leave `--loop custom` out"
+        raise Blocked("TFM737", program.uses[0].place.call, message)
     if target is not ONE_DEVICE and target.word not in _WITH_LOOPS:
         message = f"under the {target.word} strategy no loop of the program's own is written yet: `--loop fit`"
         raise Blocked("TFM737", place, message)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from migrator.emit.layout import call
 from migrator.targets import scheduled, setup
+from migrator.targets.fit_on_cluster import OF_COORDINATOR
 from migrator.targets.plan import Loop, LoopShape, TrainingPlan, of_tensorflow1, primary, steps_of_data
 
 # After as many steps an Estimator wrote its loss down, where it was not told otherwise.
@@ -386,7 +387,7 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
     """The statements that replace train_and_evaluate, as source text at depth 0."""
     shown = [f"print({evaluate(plan, 0)})"]
     on_workers = plan.target.reads_cluster
-    if on_workers:
+    if on_workers and not plan.clusters.coordinates:
         shown = [f"if not {plan.resolver}.cluster_spec().jobs:", plan.indent + shown[0]]
     if plan.period is None:
         lines = [*train(plan, plan.train_dataset, plan.max_steps, True), *shown]
@@ -397,14 +398,13 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
             begin = f"{done} // {plan.period}, "
             # A checkpoint may lie between two periods: where the data of an earlier run ended, or an Estimator's.
             steps = f"min({plan.period}, {primary(plan.max_steps)} - {done})" if plan.max_steps is not None else steps
-        trained = call(f"{plan.loop_name}.train", [plan.batches, steps], plan.indent, 1)
+        trained = [call(f"{plan.loop_name}.train", [plan.batches, steps], plan.indent, 1)]
         if plan.may_end:
-            trained = f"if not {trained.rstrip()}:  # the data have ended\n{plan.indent * 2}break"
+            trained = [f"if not {trained[0].rstrip()}:  # the data have ended", f"{plan.indent}break"]
         lines = [
             f"{plan.batches} = {_batches(plan, plan.train_dataset)}",
             f"for _ in range({begin}{plan.epochs}):",
-            plan.indent + trained,
-            *(plan.indent + line for line in shown),
+            *(plan.indent + line for line in (*trained, *shown)),
         ]
     if on_workers:
         evaluator = [
@@ -417,6 +417,8 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
 
 def _evaluator(plan: TrainingPlan) -> list[str]:
     """Evaluates every new checkpoint until the last one."""
+    if plan.clusters.coordinates:
+        return [OF_COORDINATOR]
     if plan.model_dir is None:
         return ['print("This program has no model_dir, and so no checkpoints to evaluate.")']
     indent = plan.indent

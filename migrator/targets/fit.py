@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from migrator.emit.layout import call
 from migrator.targets import fit_on_cluster
 from migrator.targets.plan import (
@@ -14,6 +16,7 @@ from migrator.targets.plan import (
     in_periods,
     primary,
     restore,
+    steps_of_data,
 )
 
 
@@ -38,7 +41,10 @@ def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -
     limit = plan.steps if guarded else steps
     counted: list[str] = []
     if plan.target.creates:
-        if limit is None:
+        if limit is None and plan.target.reads_cluster:
+            limit, counted = plan.steps, steps_of_data(replace(plan, train_dataset=dataset))
+            dataset = f"{primary(dataset)}.repeat()"
+        elif limit is None:
             # An iterator that finds its end by itself lets the optimizer count one step too many (measured on 2.21).
             limit = plan.steps
             counted = [f"{limit} = sum(1 for _ in {dataset}) // {plan.strategy_name}.num_replicas_in_sync"]

@@ -15,6 +15,8 @@ from migrator.targets.plan import (
     steps_of_data,
 )
 
+#: What an evaluator task says where the coordinator evaluates.
+OF_COORDINATOR = 'print("The coordinator evaluates, and nothing is left for an evaluator.")'
 _DEPTH = 1  # training stands in the else of the evaluator's branch
 
 
@@ -59,13 +61,15 @@ def _dataset(plan: TrainingPlan, repeat: str, depth: int) -> str:
 
 
 def _validation(plan: TrainingPlan) -> list[str]:
+    if plan.start_servers:  # there is a cluster always
+        return []
     data = f"validation_data=None if {plan.resolver}.cluster_spec().jobs else {plan.eval_dataset}"
     return [data, *([] if plan.eval_steps is None else [f"validation_steps={plan.eval_steps}"])]
 
 
 def _evaluate_locally(plan: TrainingPlan) -> list[str]:
     """Without a cluster the one process evaluates; in a cluster the evaluator does."""
-    if plan.period is not None:
+    if plan.period is not None or plan.start_servers:
         return []
     return [
         f"if not {plan.resolver}.cluster_spec().jobs:",
@@ -76,6 +80,8 @@ def _evaluate_locally(plan: TrainingPlan) -> list[str]:
 def _evaluator(plan: TrainingPlan) -> list[str]:
     """Evaluates every new checkpoint until the last one."""
     indent = plan.indent
+    if plan.clusters.coordinates:
+        return [OF_COORDINATOR]
     if plan.model_dir is None:
         return ['print("This program has no model_dir, and so no checkpoints to evaluate.")']
     lines = [

@@ -12,6 +12,7 @@ import libcst as cst
 
 from migrator.emit.layout import bracket, call
 from migrator.rules.generation import KERAS_2, Keras
+from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 
 
 def _nothing(plan: TrainingPlan) -> list[str]:
@@ -179,7 +180,10 @@ class TrainingPlan:
     loop of periods may, before its last one. `replicas` is how many batches a step of a mesh takes. `load` is the
     name of the function that goes on from a checkpoint at the program's learning rate ("": it takes the checkpoint's).
     `result` is the name that what train_and_evaluate answers is given ("": nothing reads it), and `last_evaluation`
-    that of the function that finds it where `fit` evaluates.
+    that of the function that finds it where `fit` evaluates. `clusters` is what is asked for clusters. `local` is the
+    name of the copy of the model that the coordinator evaluates, and `coordinator` that of the callback which does so
+    during a training ("": it does not); `start_servers` is the name of the function that starts a cluster in one
+    process ("": none does).
     """
 
     target: Target
@@ -227,6 +231,10 @@ class TrainingPlan:
     load: str = ""
     result: str = ""
     last_evaluation: str = ""
+    clusters: Clusters = ONE_EVALUATOR
+    local: str = ""
+    coordinator: str = ""
+    start_servers: str = ""
 
     @property
     def resumes(self) -> bool:
@@ -251,6 +259,8 @@ def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence
     found = without_servers(plan, [*plan.callbacks, *more])
     if plan.averages and plan.keras.number == 2:
         found.append(f"{plan.averages}()")
+    if plan.coordinator:
+        found.append(_on_coordinator(plan, depth + 2))
     if plan.model_dir is not None:
         found = [*_savers(plan, name, depth), *found]
     if plan.averages and plan.keras.number == 3:
@@ -258,6 +268,12 @@ def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence
     if plan.counted:
         found = [*without_servers(plan, [f"{plan.counted}()"]), *found]  # before what saves the number
     return as_argument(found, plan.indent, depth)
+
+
+def _on_coordinator(plan: TrainingPlan, depth: int) -> str:
+    """The callback that evaluates while a cluster waits; without a cluster it does nothing."""
+    given = evaluation(replace(plan, model="copy"), depth + 1).strip()
+    return call(plan.coordinator, [plan.local, f"lambda copy: {given}"], plan.indent, depth)
 
 
 def _savers(plan: TrainingPlan, name: str, depth: int) -> list[str]:
@@ -319,7 +335,7 @@ def in_periods(plan: TrainingPlan, depth: int, validation: Sequence[str]) -> lis
         rest = [plan.target.feed(plan, plan.train_dataset, depth + 1), f"steps_per_epoch={left}"]
     else:
         rest = [plan.target.feed(plan, f"{primary(plan.train_dataset)}.take({left})", depth + 1)]
-    rest += callbacks_argument(replace(plan, model_dir=None), "", depth + 1)
+    rest += callbacks_argument(replace(plan, model_dir=None, coordinator=""), "", depth + 1)
     return [
         f"{plan.steps} = {done}",
         f"if {plan.steps} % {period} and {plan.steps} < {plan.max_steps}:  # an earlier run ended between two periods",

@@ -241,6 +241,68 @@ def {name}(model):
     return text.replace("    ", indent)
 
 
+def local_copy(name: str, indent: str) -> str:
+    """The class of a copy of a model that trains on a cluster, in the process that evaluates it, as source text.
+
+    `Model.evaluate` under parameter servers lets each worker draw batches of its own, so that examples count several
+    times or never, and under mirrored workers it divides batches, over whose parts some losses are no means.
+    """
+    text = f'''\
+class {name}:
+    """A model in this process, with the weights of one that trains on a cluster: it evaluates each example once."""
+
+    def __init__(self, model, make_copy):
+        self.model, self.make_copy, self.copy = model, make_copy, None
+
+    def weights(self):
+        """Returns the step and the weights of the model: all workers call it, since some are read from all of them."""
+        return self.model.optimizer.iterations.numpy(), self.model.get_weights()
+
+    def with_weights(self, step, weights):
+        """Returns the copy at a step, with some weights."""
+        self.copy = self.copy or self.make_copy()
+        values = iter(weights)
+        for weight in self.copy.weights:
+            value = next(values)
+            while value.shape != weight.shape:  # parameter servers hold pieces of it
+                value = tf.concat([value, next(values)], axis=0)
+            weight.assign(value)
+        self.copy.optimizer.iterations.assign(step)
+        return self.copy
+
+    def current(self):
+        """Returns the model as it is now; without a cluster it is not copied."""
+        if self.model.distribute_strategy is tf.distribute.get_strategy():
+            return self.model
+        return self.with_weights(*self.weights())
+'''
+    return text.replace("    ", indent)
+
+
+def coordinator_evaluation(name: str, indent: str) -> str:
+    """The callback that evaluates while a cluster waits, as source text.
+
+    `fit` is in the scope of its strategy, and so are its callbacks: in another thread no strategy is in force.
+    """
+    text = f'''\
+class {name}(tf.keras.callbacks.Callback):
+    """Evaluates a copy of the model on the coordinator, wherever an evaluator task would find a new checkpoint."""
+
+    def __init__(self, local, evaluate):
+        super().__init__()
+        self.local, self.evaluate = local, evaluate
+        self.thread = concurrent.futures.ThreadPoolExecutor(1)  # in the scope of no strategy
+
+    def on_epoch_end(self, epoch, logs=None):
+        if not tf.distribute.has_strategy():
+            return  # one process trains and evaluates
+        step, weights = self.local.weights()
+        if self.model.distribute_strategy.extended.should_checkpoint:  # that is the coordinator
+            self.thread.submit(lambda: self.evaluate(self.local.with_weights(step, weights))).result()
+'''
+    return text.replace("    ", indent)
+
+
 def predict(
     name: str,
     of_dicts: bool,

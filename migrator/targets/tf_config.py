@@ -7,9 +7,17 @@ from migrator.targets.plan import TrainingPlan
 
 
 def set_up(plan: TrainingPlan) -> list[str]:
-    """Lines that read TF_CONFIG and make the strategy."""
+    """Lines that read TF_CONFIG and make the strategy; without a cluster there, servers start in this process."""
+    servers = []
+    if plan.start_servers:
+        count = f"num_workers={plan.clusters.workers}, num_ps={plan.clusters.ps}"
+        servers = [
+            f"if not {plan.resolver}.cluster_spec().jobs:",
+            f"{plan.indent}{plan.resolver} = {plan.start_servers}({count})",
+        ]
     return [
         f"{plan.resolver} = tf.distribute.cluster_resolver.TFConfigClusterResolver()",
+        *servers,
         f"{plan.strategy_name} = {plan.make_strategy}({plan.resolver})",
     ]
 
@@ -51,3 +59,32 @@ def make_strategy(
         indent + call("return tf.distribute.ParameterServerStrategy", arguments, indent, 1),
     ]
     return "\n".join(lines) + "\n"
+
+
+def start_servers(name: str, indent: str) -> str:
+    """The function that starts the servers of a cluster in the process of the program, as source text."""
+    return _START_SERVERS.format(name=name).replace("    ", indent)
+
+
+_START_SERVERS = '''\
+def {name}(num_workers, num_ps):
+    """Starts the servers of a cluster in this process, which coordinates it. Returns the resolver of the cluster."""
+    sockets = [socket.create_server(("localhost", 0)) for _ in range(1 + num_workers + num_ps)]
+    addresses = [f"localhost:{{one.getsockname()[1]}}" for one in sockets]
+    for one in sockets:
+        one.close()
+    cluster = tf.train.ClusterSpec(
+        {{"chief": addresses[:1], "worker": addresses[1 : num_workers + 1], "ps": addresses[num_workers + 1 :]}}
+    )
+    # With fewer threads than there are workers, steps that wait for each other would wait for ever.
+    threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=max(os.cpu_count() or 1, num_workers + 1))
+    for job in ("worker", "ps"):
+        for index in range(cluster.num_tasks(job)):
+            tf.distribute.Server(cluster, job_name=job, task_index=index, config=threads)
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster,
+        task_type="chief",
+        task_id=0,
+        rpc_layer="grpc",
+    )
+'''

@@ -12,14 +12,14 @@ import numpy as np
 import tensorflow as tf
 
 from .checkpoints import CheckpointSaver, NamedSaver, kept_in_checkpoints, step_of_checkpoint
-from .config import RunConfig
+from .config import RunConfig, TaskType
 from .data import Data, call_with_known_arguments
 from .eager import each_eagerly, eagerly
 from .exporting import export_all_saved_models, export_saved_model
 from .graph import Graph, Session
 from .servers import Workers
 from .specs import EstimatorSpec, ModeKeys
-from .strategies import any_worker, modern_strategy, strategy_of
+from .strategies import any_worker, modern_strategy, serve_coordinator, strategy_of
 from .unseen import UnseenSteps
 
 
@@ -216,7 +216,12 @@ class Estimator:
     # -- training --
     @eagerly
     def train(self, input_fn, hooks=None, steps=None, max_steps=None, saving_listeners=None):
-        """Trains for so many steps, or until the global step is `max_steps`, or the data end. Returns this object."""
+        """Trains for so many steps, or until the global step is `max_steps`, or the data end. Returns this object.
+
+        On a cluster of parameter servers the chief trains; a worker or ps serves it, and does not return.
+        """
+        if self._config.num_ps_replicas and self._config.task_type in (TaskType.WORKER, TaskType.PS):
+            serve_coordinator(self._config)
         if steps is not None and max_steps is not None:
             raise ValueError("Can not provide both steps and max_steps.")
         for name, value in (("steps", steps), ("max_steps", max_steps)):

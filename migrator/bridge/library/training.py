@@ -8,25 +8,23 @@ import time
 import tensorflow as tf
 
 from .config import TaskType
-from .strategies import serve_coordinator
+
+# Who evaluates new checkpoints on a cluster: its "evaluator" task, or the "coordinator", while the others wait.
+EVALUATES_ON = "evaluator"
 
 
 def train_and_evaluate(estimator, train_spec, eval_spec):
     """Trains, and evaluates every new checkpoint; in a cluster, does what the task of TF_CONFIG has to do.
 
-    Returns what the last evaluation found and what was exported then, where one process does both.
+    Returns what the last evaluation found and what was exported then, where this process did both.
     """
     config = estimator.config
     if config.task_type == TaskType.EVALUATOR:
-        _evaluate_checkpoints(estimator, train_spec, eval_spec)
+        if EVALUATES_ON == "evaluator":
+            _evaluate_checkpoints(estimator, train_spec, eval_spec)
         return None
-    if config.num_ps_replicas:
-        if config.task_type in (TaskType.WORKER, TaskType.PS):
-            serve_coordinator(config)
-        if config.task_type == TaskType.CHIEF:
-            _train(estimator, train_spec)
-            return None
-    elif config.num_worker_replicas > 1:
+    on_cluster = config.num_ps_replicas > 0 or config.num_worker_replicas > 1
+    if on_cluster and not (EVALUATES_ON == "coordinator" and config.is_chief):
         _train(estimator, train_spec)
         return None
     listener = EvaluatingListener(estimator, train_spec, eval_spec)

@@ -1,0 +1,159 @@
+"""`--evaluate-on coordinator` and `--servers`: who evaluates on a cluster, and clusters in one process."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from migrator.migrate import Options, migrate
+from migrator.source.reading import Source, decode
+from migrator.targets.clusters import Clusters, ServersError, parse
+from tests.rules.programs import program
+from tests.rules.test_exports import exporting
+
+CONFIG = 'config=tf.estimator.RunConfig(save_checkpoints_steps=5), model_dir="m", '
+DRIVER = """tf.estimator.train_and_evaluate(
+    estimator,
+    tf.estimator.TrainSpec(input_fn, max_steps=10),
+    tf.estimator.EvalSpec(input_fn, steps=None),
+)"""
+TEXT = program(driver=DRIVER).replace("params=", f"{CONFIG}params=")
+
+
+def migrated(text: str, **options: str) -> tuple[dict[str, str], list[Finding]]:
+    """The new texts by path, and the findings."""
+    source = decode(Path("train.py"), text.encode())
+    assert isinstance(source, Source)
+    results = migrate([source], Options(**{"style": "native", **options}))  # type: ignore[arg-type]
+    return {str(one.source.path): one.text for one in results}, [f for one in results for f in one.findings]
+
+
+def native(text: str, **options: str) -> str:
+    texts, findings = migrated(text, **options)
+    assert not [one for one in findings if one.severity is Severity.MANUAL], findings
+    ast.parse(texts["train.py"])
+    return texts["train.py"]
+
+
+def blocked(text: str, **options: str) -> list[str]:
+    texts, findings = migrated(text, **options)
+    assert texts == {"train.py": text}
+    return [one.code for one in findings if one.severity is Severity.MANUAL]
+
+
+def codes(text: str, **options: str) -> set[str]:
+    return {one.code for one in migrated(text, **options)[1]}
+
+
+def test_what_is_asked_for() -> None:
+    assert parse("evaluator", "") == Clusters()
+    assert parse("coordinator", "") == Clusters(True)
+    assert parse("evaluator", "worker=2, ps=1") == Clusters(True, 2, 1)
+    for wrong in ("2", "worker=2", "ps=1,worker=2", "worker=0,ps=1", "chief=1,worker=1,ps=1"):
+        with pytest.raises(ServersError, match="worker=2,ps=1"):
+            parse("evaluator", wrong)
+
+
+def test_the_evaluator_evaluates_unless_asked_otherwise() -> None:
+    new = native(TEXT)
+    assert "tf.train.checkpoints_iterator" in new
+    assert "LocalCopy" not in new and "create_in_process_cluster" not in new
+    assert not {"TFM753", "TFM754"} & codes(TEXT)
+
+
+def test_the_coordinator_evaluates_after_each_period() -> None:
+    new = native(TEXT, evaluate_on="coordinator")
+    assert "checkpoints_iterator" not in new
+    assert "        CoordinatorEvaluation(local, lambda copy: copy.evaluate(input_fn())),\n" in new
+    assert "validation_data=None if resolver.cluster_spec().jobs else input_fn()," in new  # one process, as before
+    assert 'print("The coordinator evaluates, and nothing is left for an evaluator.")' in new
+    # What is left of a period that an earlier run began is no evaluation of its own.
+    assert new.count("CoordinatorEvaluation(") == 2
+    assert "TFM753" in codes(TEXT, evaluate_on="coordinator")
+
+
+def test_no_folder_is_needed_for_it() -> None:
+    text = program(driver=DRIVER)
+    assert "TFM112" in codes(text) and "TFM112" not in codes(text, evaluate_on="coordinator")
+    new = native(text, evaluate_on="coordinator")
+    assert "CoordinatorEvaluation(local" in new and "ModelCheckpoint" not in new
+
+
+def test_a_loop_of_its_own_evaluates_on_all_tasks() -> None:
+    options = {"loop": "custom", "strategy": "multi-worker-mirrored"}
+    before, after = native(TEXT, **options), native(TEXT, **options, evaluate_on="coordinator")
+    assert "if not resolver.cluster_spec().jobs:\n            print(loop.evaluate" in before
+    assert "cluster_spec().jobs:\n            print" not in after and "        print(loop.evaluate" in after
+
+
+def test_one_device_has_no_coordinator() -> None:
+    assert native(TEXT, strategy="one-device", evaluate_on="coordinator") == native(TEXT, strategy="one-device")
+
+
+REFUSED = {
+    "an exporter": exporting(
+        driver=DRIVER.replace("steps=None", 'steps=None, exporters=tf.estimator.FinalExporter("last", serving_fn)')
+    ).replace("params=", 'model_dir="m", params='),
+    "a model of Keras": """import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
+model.compile("sgd", "mse")
+estimator = tf.keras.estimator.model_to_estimator(model)
+tf.estimator.train_and_evaluate(
+    estimator, tf.estimator.TrainSpec(input_fn, max_steps=10), tf.estimator.EvalSpec(input_fn, steps=None)
+)
+""",
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_a_coordinator_cannot_evaluate_is_refused(why: str) -> None:
+    native(REFUSED[why])
+    assert "TFM753" in blocked(REFUSED[why], evaluate_on="coordinator")
+
+
+def test_servers_start_where_there_is_no_cluster() -> None:
+    new = native(TEXT, servers="worker=2,ps=1")
+    assert (
+        "if not resolver.cluster_spec().jobs:\n    resolver = create_in_process_cluster(num_workers=2, num_ps=1)\n"
+        in new
+    )
+    assert "validation_data" not in new and "CoordinatorEvaluation(local" in new
+    assert {"TFM753", "TFM754"} <= codes(TEXT, servers="worker=2,ps=1")
+
+
+def test_programs_without_parameter_servers_start_none() -> None:
+    of_workers = TEXT.replace(
+        "RunConfig(", "RunConfig(train_distribute=tf.distribute.experimental.MultiWorkerMirroredStrategy(), "
+    )
+    for text in (program(), of_workers):
+        new = native(text, servers="worker=2,ps=1")
+        assert "create_in_process_cluster" not in new and "TFM754" in codes(text, servers="worker=2,ps=1")
+
+
+def test_a_plain_training_starts_them_under_its_strategy() -> None:
+    text = program(driver="estimator.train(input_fn, steps=3)\nestimator.evaluate(input_fn)")
+    new = native(text, servers="worker=1,ps=2", strategy="parameter-server")
+    assert "create_in_process_cluster(num_workers=1, num_ps=2)" in new and "local.current().evaluate(" in new
+
+
+SUPPORT = "keras_estimator.py"
+
+
+def test_a_bridge_has_it_as_settings_of_its_support_file() -> None:
+    plain = migrated(TEXT, style="bridge")[0]
+    assert 'EVALUATES_ON = "evaluator"' in plain[SUPPORT] and "start_servers" not in plain[SUPPORT]
+    coordinated, findings = migrated(TEXT, style="bridge", evaluate_on="coordinator")
+    assert coordinated[SUPPORT] == plain[SUPPORT].replace('EVALUATES_ON = "evaluator"', 'EVALUATES_ON = "coordinator"')
+    assert "TFM753" in {one.code for one in findings}
+    served, findings = migrated(TEXT, style="bridge", servers="worker=2,ps=1")
+    assert 'SERVERS = {"worker": 2, "ps": 1}' in served[SUPPORT] and served[SUPPORT].endswith("\n\n\nstart_servers()\n")
+    assert {"TFM753", "TFM754"} <= {one.code for one in findings}
