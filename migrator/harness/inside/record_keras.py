@@ -153,12 +153,15 @@ class KerasRecorder(object):
 
     def recorded_parts(self, model):
         """The variables of a model, under the names of those that the training began with: a model that is made anew
-        and goes on from a checkpoint has layers with other numbers.
+        and goes on from a checkpoint, or is evaluated for one on servers, has layers with other numbers, and its
+        variables may be whole where those are in pieces.
         """
         found = self.model_parts(model)
-        if [(part.whole, part.offset) for part in found] == [(part.whole, part.offset) for part in self.first]:
-            for part, first in zip(found, self.first):
-                part.name = first.name
+        mine, first = ({part.name: part.whole for part in some} for some in (found, self.first))
+        if list(mine.values()) == list(first.values()):
+            names = dict(zip(mine, first))
+            for part in found:
+                part.name = names[part.name]
         return found
 
     def weights_in(self, model):
