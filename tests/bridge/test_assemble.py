@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from migrator.bridge.assemble import SETUP, assemble, extended, held_by, in_the_way, library, read_library
+from migrator.bridge.assemble import SETTINGS, SETUP, assemble, extended, held_by, in_the_way, library, read_library
 
 SMALL = {
     "one": '''"""One."""
@@ -189,3 +189,17 @@ def test_a_file_that_changed_what_is_needed_is_not_written() -> None:
 def test_library_that_cannot_be_copied(texts: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         read_library(texts)
+
+
+def test_settings_may_be_changed_by_the_user() -> None:
+    text = assemble(["train_and_evaluate"])
+    changed = text.replace('EVALUATES_ON = "evaluator"', 'EVALUATES_ON = "coordinator"')
+    assert changed != text and in_the_way(changed, ["train_and_evaluate", "numpy_input_fn"]) == ()
+    more = extended(changed, ["numpy_input_fn"])
+    assert more == assemble(["train_and_evaluate", "numpy_input_fn"]).replace(
+        'EVALUATES_ON = "evaluator"', 'EVALUATES_ON = "coordinator"'
+    )
+    # They are constants of the library, whose lines are found.
+    for name in SETTINGS:
+        new = library().with_settings({name: "7"})
+        assert f"\n{name} = 7" in f"\n{new.definitions[name].text}"

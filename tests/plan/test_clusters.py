@@ -6,7 +6,9 @@ import ast
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from migrator.cli.program import program as command
 from migrator.findings import Finding, Severity
 from migrator.migrate import Options, migrate
 from migrator.source.reading import Source, decode
@@ -157,3 +159,31 @@ def test_a_bridge_has_it_as_settings_of_its_support_file() -> None:
     served, findings = migrated(TEXT, style="bridge", servers="worker=2,ps=1")
     assert 'SERVERS = {"worker": 2, "ps": 1}' in served[SUPPORT] and served[SUPPORT].endswith("\n\n\nstart_servers()\n")
     assert {"TFM753", "TFM754"} <= {one.code for one in findings}
+
+
+def test_a_second_run_changes_the_settings_of_a_support_file() -> None:
+    first = migrated(TEXT, style="bridge")[0]
+    sources = []
+    for path, text in {SUPPORT: first[SUPPORT], "train.py": TEXT}.items():
+        source = decode(Path(path), text.encode())
+        assert isinstance(source, Source)
+        sources.append(source)
+    results = migrate(sources, Options(style="bridge", evaluate_on="coordinator"))
+    new = {str(one.source.path): one.text for one in results}
+    assert new[SUPPORT] == migrated(TEXT, style="bridge", evaluate_on="coordinator")[0][SUPPORT]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--servers", "2"), "servers are given as worker=2,ps=1"),
+        (("--servers", "worker=1,ps=1", "--strategy", "mirrored"), "--strategy auto or parameter-server"),
+        (("--evaluate-on", "chief"), "'chief' is not one of"),
+    ],
+)
+def test_wrong_usage(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(TEXT, encoding="utf-8")
+    result = CliRunner().invoke(command, [str(path), *options])
+    assert result.exit_code == 2 and message in result.output
+    assert path.read_text(encoding="utf-8") == TEXT
