@@ -873,6 +873,9 @@ class _Emitter:
             if by_hand:
                 message = "the cluster is made by hand, where the coordinator does not evaluate: leave the option out"
                 raise Blocked("TFM753", program.place.call, message)
+            if self.loop.own and self.target.mirrored_workers:
+                message = "a loop of its own on mirrored workers does not evaluate on a cluster: leave `--loop` out"
+                raise Blocked("TFM753", program.place.call, message)
             if program.model.ready:
                 message = "a Keras model of the program's own is not made a second time: leave the evaluation out"
                 raise Blocked("TFM753", program.place.call, message)

@@ -294,8 +294,8 @@ so each example counts once, and the numbers are those of an evaluator on the sa
 for it. An evaluator task in TF_CONFIG says so and ends. In a bridge, where `EVALUATES_ON` in the support file says who
 evaluates, the chief evaluates the checkpoints themselves.
 
-Refused natively are exporters of the EvalSpec, Keras models of the program's own (`model_to_estimator`), and clusters
-that the program makes by hand.
+Refused natively are exporters of the EvalSpec, Keras models of the program's own (`model_to_estimator`), clusters that
+the program makes by hand, and `--loop custom` on mirrored workers.
 """,
     ),
     Rule(

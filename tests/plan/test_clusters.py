@@ -84,11 +84,19 @@ def test_no_folder_is_needed_for_it() -> None:
     assert "CoordinatorEvaluation(local" in new and "ModelCheckpoint" not in new
 
 
-def test_a_loop_of_its_own_evaluates_on_all_tasks() -> None:
-    options = {"loop": "custom", "strategy": "multi-worker-mirrored"}
-    before, after = native(TEXT, **options), native(TEXT, **options, evaluate_on="coordinator")
+def test_a_loop_of_its_own_evaluates_on_servers() -> None:
+    options = {"loop": "custom", "strategy": "parameter-server"}
+    text = TEXT.replace(".batch(1)", ".repeat().batch(1)").replace("steps=None", "steps=2")
+    before, after = native(text, **options), native(text, **options, evaluate_on="coordinator")
     assert "if not resolver.cluster_spec().jobs:\n            print(loop.evaluate" in before
     assert "cluster_spec().jobs:\n            print" not in after and "        print(loop.evaluate" in after
+
+
+def test_a_loop_for_workers_ends_with_its_data() -> None:
+    new = native(TEXT, loop="custom", strategy="multi-worker-mirrored")
+    assert "  # the data have ended\n            break\n        if not resolver.cluster_spec().jobs:\n" in new
+    refused = {"loop": "custom", "strategy": "multi-worker-mirrored", "evaluate_on": "coordinator"}
+    assert "TFM753" in blocked(TEXT, **refused)
 
 
 def test_one_device_has_no_coordinator() -> None:
