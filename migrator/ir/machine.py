@@ -140,6 +140,7 @@ class Machine(ABC):
         self.noted: dict[cst.CSTNode, list[Value]] = {}  # what the arguments of calls were, each time
         self.called: set[cst.CSTNode] = set()  # the functions that were entered
         self._shared: dict[tuple[object, ...], Operation] = {}
+        self._truths: dict[int, bool | None] | None = None  # found in the question of `decided` under way
 
     # -- what the parts ask of each other
 
@@ -199,7 +200,18 @@ class Machine(ABC):
         for known, holds in reversed(self.conditions):
             if known is condition:
                 return holds
-        return self.truth(condition)
+        if not isinstance(condition, (Either, Operation)):
+            return self.truth(condition)
+        # Alternatives share their parts: each is asked once within a question, or a loop of many turns takes for ever.
+        if self._truths is None:
+            self._truths = {}
+            try:
+                return self.truth(condition)
+            finally:
+                self._truths = None
+        if id(condition) not in self._truths:
+            self._truths[id(condition)] = self.truth(condition)
+        return self._truths[id(condition)]
 
     def truth(self, value: Value) -> bool | None:
         """The truth of a value."""

@@ -30,6 +30,9 @@ from migrator.names.spelling import canonical
 from migrator.names.symbols import TEXTS
 
 _LONGEST = 128  # turns of a loop that are followed one by one
+# And after so many places where a loop may have ended, as one that stops early has in each turn, the rest of it is any
+# number of turns: what each of them leaves would be told apart by all the conditions before it.
+_MAY_END = 12
 _ENDS = ("sys.exit", "exit", "quit", "os._exit", "os.abort")
 
 
@@ -364,6 +367,9 @@ def _for(machine: Machine, node: cst.For, scope: Scope) -> bool:
         loop = machine.enter("loop")
         goes_on = True
         for one in items:
+            if goes_on and len(loop.exits) > _MAY_END:
+                goes_on = _any_number(machine, site, lambda: turn(machine.operation(site, "element", over)))
+                break
             goes_on = goes_on and _turn(machine, site, one, turn)
         if goes_on and node.orelse is not None:
             goes_on = machine.run(node.orelse, scope)
@@ -392,7 +398,8 @@ def _while(machine: Machine, node: cst.While, scope: Scope) -> bool:
         test = machine.decided(machine.value(node.test, scope)) if goes_on else False
         if test is False:
             break
-        if test is None or (isinstance(node.test, cst.Name) and node.test.value == "True"):
+        always = isinstance(node.test, cst.Name) and node.test.value == "True"
+        if test is None or always or len(loop.exits) > _MAY_END:
             goes_on = _any_number(machine, site, lambda: machine.run(node.body, scope))
             break
         goes_on = _turn(machine, site, Constant(site, None), lambda one: machine.run(node.body, scope))

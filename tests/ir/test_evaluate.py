@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -205,3 +206,31 @@ def test_ways_out_of_a_try_are_never_wrong(body: str) -> None:
     _SEEN.clear()
     _agree(text)
     assert sum(_SEEN.values()) == 4
+
+
+_STOPS_EARLY = """
+import tensorflow as tf
+def main(p, q):
+  wait = best = 0
+  seen = []
+  for turn in range(100):
+    loss = tf.size(p)
+    wait += 1
+    if loss < best:
+      best = loss
+      wait = 0
+    seen.append(turn)
+    if {test}:
+      {then}
+  return seen
+"""
+
+
+@pytest.mark.parametrize(("test", "then"), [("wait >= 5", "break"), ("loss > 5", "break")])
+def test_a_loop_that_may_stop_in_each_turn_is_evaluated_in_seconds(test: str, then: str) -> None:
+    # Each turn is under all conditions before it: what asks for the truth of one asked for those 2 ** turns times.
+    before = time.process_time()
+    evaluator, value = _evaluated(_STOPS_EARLY.format(test=test, then=then))
+    assert time.process_time() - before < 10
+    content = evaluator.content_of(value)
+    assert content is not None and len(content.items) >= 12 and content.more == (then == "break")
