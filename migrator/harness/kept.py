@@ -15,6 +15,7 @@ import hashlib
 import os
 import pickle
 import platform
+import re
 import shutil
 import tempfile
 import time
@@ -41,6 +42,8 @@ _VARIABLES = ("TF_", "XLA_", "OMP_", "MKL_", "KMP_", "OPENBLAS_", "PYTHON", "CUD
 #: Entries that are kept, and for how many days without use.
 _MOST, _DAYS = 40, 30
 _FILES = 5_000
+#: The name of a package that is TensorFlow itself, with its version.
+_TENSORFLOW = re.compile(r"(tensorflow|tf_nightly)(_cpu|_gpu|_intel|_macos|_rocm)?-[0-9]")
 
 
 def key_of(case: Case, session: Session) -> str:
@@ -72,8 +75,20 @@ def load(key: str, case: Case, session: Session) -> OriginalEvidence | None:
     return dataclasses.replace(evidence, initial=weights_file(session, evidence.main.recording.initial))
 
 
-def save(key: str, case: Case, evidence: OriginalEvidence) -> None:
-    """Keeps evidence, if it is whole; what cannot be kept (on a full disk, say) is not."""
+def description(key: str) -> dict[str, Any] | None:
+    """What the interpreter said of itself (see Runner.describe) that made what is kept; None where nothing is."""
+    try:
+        _, stored = pickle.loads((_folder() / key / _INDEX).read_bytes())
+        found: dict[str, Any] = dict(stored["described"])
+    except (OSError, pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return found
+
+
+def save(key: str, case: Case, evidence: OriginalEvidence, described: dict[str, Any]) -> None:
+    """Keeps evidence, if it is whole, and what its interpreter says of itself; what cannot be kept (on a full disk,
+    say) is not.
+    """
     if evidence.main.recording is None or evidence.failed_run is not None or evidence.repeat is None:
         return
     place = _folder()
@@ -92,7 +107,7 @@ def save(key: str, case: Case, evidence: OriginalEvidence) -> None:
                     names[field.name] = tuple(_store(one, partial, runs) for one in value)
                 elif field.name != "initial":
                     plain[field.name] = value
-            content = {"runs": runs, "names": names, "plain": plain}
+            content = {"runs": runs, "names": names, "plain": plain, "described": described}
             (partial / _INDEX).write_bytes(pickle.dumps((_root(case), content)))
             shutil.rmtree(place / key, ignore_errors=True)
             partial.rename(place / key)
@@ -129,9 +144,12 @@ def _root(case: Case) -> Path:
 
 def _facts(case: Case, session: Session) -> Iterator[object]:
     yield _harness()
-    described = session.server(case, "original").describe()
-    yield {name: value for name, value in described.items() if name in ("python", "tensorflow", "keras")}
-    yield _installed(session.server(case, "original").python)
+    server = session.server(case, "original")
+    installed = _installed(server.python)
+    yield os.path.realpath(server.python), installed
+    if not any(map(_TENSORFLOW.match, installed)):  # it is somewhere else: the interpreter knows
+        described = server.describe()
+        yield {name: value for name, value in described.items() if name in ("python", "tensorflow", "keras")}
     yield platform.platform(), platform.machine(), os.cpu_count(), _processor()
     yield sorted((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     yield [(one.name, getattr(case, one.name)) for one in dataclasses.fields(case) if one.name not in _OF_OTHERS]

@@ -192,7 +192,9 @@ def run_migrated(
     main = terms.of(main)
     short: tuple[Run, Run] | None = None
     if main.recording is not None and l2_data.may_shuffle_alike(original, main.recording):
-        ours, theirs = _short_runs(session, case, evidence, found.initial, "in one order", one_order=True)
+        ours, theirs = _short_runs(
+            session, case, evidence, found.initial, "in one order", shuffle_seed=_SHUFFLE_SEED, one_order=True
+        )
         short = (ours, terms.of(theirs)) if ours.recording is not None and theirs.recording is not None else None
     terms = with_data(terms, *(short or (evidence.main, main)), random_order=evidence.random_order)
     terms = replace(terms, reference=evidence.main) if terms.data else terms
@@ -281,27 +283,37 @@ def run_migrated(
 def _with_one_seed(
     session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence, base: ladder.Foundation
 ) -> ladder.Foundation:
-    """L2 once more, of short runs whose shuffles have one seed, where a random order has left it open."""
+    """L2 once more, of short runs whose shuffles have one seed or do nothing, where a random order has left it open."""
     at = next((i for i, level in enumerate(base.levels) if level.id == l2_data.ID), None)
     if at is None or not evidence.random_order or base.levels[at].reason is not Reason.NONDETERMINISTIC_ORIGINAL:
         return base
-    ours, theirs = _short_runs(session, case, evidence, found.initial, "of one seed")
-    mapped = found.terms.of(theirs)
-    if ours.recording is None or mapped.recording is None:
-        return base
-    levels = list(base.levels)
-    levels[at] = l2_data.of_one_seed(levels[at], ours.recording, mapped.recording)
-    return replace(base, levels=tuple(levels))
+    original, main = evidence.main.recording, found.main
+    assert original is not None and main is not None and main.recording is not None
+    migrated = main.recording
+    level = base.levels[at]
+    if not l2_data.queued(original, migrated):
+        ours, theirs = _short_runs(session, case, evidence, found.initial, "of one seed", shuffle_seed=_SHUFFLE_SEED)
+        mapped = found.terms.of(theirs)
+        if ours.recording is not None and mapped.recording is not None:
+            level = l2_data.of_one_seed(level, ours.recording, mapped.recording)
+    if level.reason is Reason.NONDETERMINISTIC_ORIGINAL and l2_data.order_by_nature(original, migrated):
+        ours, theirs = _short_runs(session, case, evidence, found.initial, "in place", in_place=True)
+        mapped = found.terms.of(theirs)
+        if ours.recording is not None and mapped.recording is not None:
+            level = l2_data.in_place(level, original, migrated, ours.recording, mapped.recording)
+            again = None if found.repeat is None else found.repeat.recording
+            if again is not None and l2_data.same_sequences(migrated, again):
+                level = l2_data.fixed_order(level)
+    return replace(base, levels=tuple(level if i == at else one for i, one in enumerate(base.levels)))
 
 
 def _short_runs(
     session: Session, case: Case, evidence: OriginalEvidence, initial: str | None, role: str, **plan: Any
 ) -> tuple[Run, Run]:
-    """A few steps of both programs whose shuffles have one seed."""
+    """A few steps of both programs whose shuffles have one seed, or none at all, as the `plan` says."""
     plan |= {
         "steps": min(_SEEDED_STEPS, evidence.step_limit or _SEEDED_STEPS),
         "only_training": True,
-        "shuffle_seed": _SHUFFLE_SEED,
     }
     shape = one_trainer(case.shape)
     ours = run_program(session, case, "original", f"original {role}", shape, initial=evidence.initial, **plan)

@@ -156,7 +156,8 @@ class Optimizer:
 class Shuffle:
     """A `Dataset.shuffle`: its buffer (None: computed), whether it has a seed of its own, whether each pass over the
     data has another order, and whether it mixes examples of several passes, since the data are repeated before. `seed`
-    is its own one, None where that is computed.
+    is its own one, None where that is computed. Or a queue that shuffles: its buffer is what it can hold, and `least`
+    what it keeps for the next draw (None: no queue).
     """
 
     buffer: int | None
@@ -164,6 +165,13 @@ class Shuffle:
     each_time: bool
     across: bool = False
     seed: int | None = None
+    least: int | None = None
+
+    @staticmethod
+    def read(fields: Sequence[Any]) -> Shuffle:
+        """One that was written from inside a program, in the order of the fields; queues alone have a last one."""
+        buffer, seeded, each_time, across, seed, *least = fields
+        return Shuffle(buffer, bool(seeded), bool(each_time), bool(across), seed, *least)
 
 
 #: The file of a replicate's distances.
@@ -888,9 +896,7 @@ def read(record_dir: Path) -> Recording:
         thresholds=None if "thresholds" not in program else tuple(float(one) for one in program["thresholds"]),
         predictions=_predictions(tasks),
         exports=_exports(tasks),
-        shuffles=None
-        if program.get("shuffles") is None
-        else tuple(Shuffle(one[0], bool(one[1]), bool(one[2]), bool(one[3]), one[4]) for one in program["shuffles"]),
+        shuffles=None if program.get("shuffles") is None else tuple(Shuffle.read(one) for one in program["shuffles"]),
         effects=_effects(tasks),
         summaries=_summaries(record_dir / "summaries.json"),
         printed=_printed(record_dir / "printed.json"),

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,8 @@ class Session:
     folder: Path
     _counter: Iterator[int]
     _tensorflow2: Callable[[], Runner]
+    #: What is known of interpreters, by these, that need not start for it.
+    described: dict[Runner, dict[str, Any]] = field(default_factory=dict)
 
     def server(self, case: Case, program: str) -> Runner:
         """The interpreter that runs a case's "original" or "migrated" script."""
@@ -89,6 +91,11 @@ class Session:
         if case.original_runs is OriginalRuns.FIRST_KERAS2:
             return self._tensorflow2()
         return self.migrated if case.original_runs is OriginalRuns.AS_MIGRATED else self.original
+
+    def describe(self, case: Case, program: str) -> dict[str, Any]:
+        """See Runner.describe; an interpreter of which that is known need not start for it."""
+        server = self.server(case, program)
+        return self.described.get(server) or server.describe()
 
     def new_folder(self, role: str) -> Path:
         """A fresh folder for a run, named after what it is for."""
@@ -109,9 +116,10 @@ def open_session(
     runner: str = "local",
     gpu: bool = False,
 ) -> Iterator[Session]:
-    """Starts both interpreters at once; ends them, and removes every file of the runs, at the end of the
-    block. `keras` is the generation of Keras that the migrated program runs on. An interpreter for originals of
-    TensorFlow 2 is started with the first of them. `runner` is "local" or "ray"; with `gpu` programs have GPUs.
+    """Starts the migrated program's interpreter, and has that of the original ready to start when it is needed; ends
+    them, and removes every file of the runs, at the end of the block. `keras` is the generation of Keras that the
+    migrated program runs on. An interpreter for originals of TensorFlow 2 is started with the first of them. `runner`
+    is "local" or "ray"; with `gpu` programs have GPUs.
 
     Without arguments the interpreters are those of harness.environments (made if need be).
     """
@@ -121,10 +129,11 @@ def open_session(
         original_python or environments.original_python(),
         migrated_python or environments.migrated_python(),
     )
+    waiting = {"waits": True} if runner == "local" else {}
     with (
         tempfile.TemporaryDirectory(prefix="tf-migrate-verify-") as folder,
         _runners(runner) as make,
-        make(pythons[0], "original", folder=Path(folder), gpu=gpu) as original,
+        make(pythons[0], "original", folder=Path(folder), gpu=gpu, **waiting) as original,
         make(pythons[1], "migrated", folder=Path(folder), keras=keras, gpu=gpu) as migrated,
         ExitStack() as stack,
     ):
@@ -179,11 +188,13 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "generators": None,
         "ulp_seed": None,
         "learning_rate_factor": 1.0,
+        "edited_rate": None,
         "replay": None,
         "record_batches": True,
         "keep_batches": True,
         "pin_dropout": True,
         "shuffle_seed": None,
+        "in_place": False,
         "evaluate": False,
         "evaluate_weights": None,
         "evaluation_control": False,

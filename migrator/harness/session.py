@@ -5,6 +5,7 @@ and data.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 import time
 from collections.abc import Sequence
@@ -393,8 +394,8 @@ def _with_artefacts(session: Session, findings: Findings, progress: OnProgress, 
         judged = l8_artefacts.judge(ours, theirs, findings.limits, served)
     level, artefacts = judged.level, judged.artefacts
     resumed, more = resuming.judge(session, findings.case, evidence, found)
-    if resumed is not None:
-        level, artefacts = l8_artefacts.with_further(level, (resumed,)), (*artefacts, resumed)
+    if resumed:
+        level, artefacts = l8_artefacts.with_further(level, resumed), (*artefacts, *resumed)
     extra = (*findings.extra_runs, *(run for run in more if run.outcome.failure is None and not run.failed))
     return replace(findings, levels=(*findings.levels, level), artefacts=artefacts, extra_runs=extra)
 
@@ -505,9 +506,20 @@ def verify(
             return verify(case, progress, session=opened)
     started = time.time()
     clock = time.monotonic()
-    versions = session.server(case, "original").describe(), session.server(case, "migrated").describe()
+    key = kept.key_of(case, session) if case.kept and evidence is None else None
+    before = None if key is None else kept.description(key)
+    server = session.server(case, "original")
+    # Of a cluster what was kept may be all that is needed: the interpreter starts where it is not. Single steps of one
+    # process (L4b) are taken from states that the comparison chooses.
+    if before is None or not case.shape.counts:
+        server.begin()
+    if before is not None:
+        session.described.setdefault(server, before)
+    # What the judging of initial values needs, and a second to import it: time that the interpreters take anyway.
+    threading.Thread(target=importlib.import_module, args=("scipy.stats",), daemon=True).start()
+    versions = session.describe(case, "original"), session.describe(case, "migrated")
     progress(Progress("interpreters", 1, 1))
-    findings = compare(case, progress, session, evidence)
+    findings = compare(case, progress, session, evidence, key)
     if case.log_dir is not None:
         for run in findings.runs:
             if run.outcome.failure is not None or run.failed:
@@ -516,11 +528,19 @@ def verify(
     return report_of(findings, versions, started, time.monotonic() - clock)
 
 
-def compare(case: Case, progress: OnProgress, session: Session, evidence: OriginalEvidence | None = None) -> Findings:
-    """All runs and all levels that make sense, cheapest first; what follows a difference is not run."""
+def compare(
+    case: Case,
+    progress: OnProgress,
+    session: Session,
+    evidence: OriginalEvidence | None = None,
+    key: str | None = None,
+) -> Findings:
+    """All runs and all levels that make sense, cheapest first; what follows a difference is not run. `key` is that of
+    `kept.key_of`, where it is known.
+    """
     if evidence is not None or not case.kept:
         return _with_late_failures(_compared_alike(case, progress, session, evidence))
-    key = kept.key_of(case, session)
+    key = key or kept.key_of(case, session)
     evidence = kept.load(key, case, session)
     findings = _with_late_failures(_compared_alike(case, progress, session, evidence))
     if evidence is not None and not _equivalent(findings):
@@ -532,7 +552,7 @@ def compare(case: Case, progress: OnProgress, session: Session, evidence: Origin
     # Many weights are not kept: they would take more room than what they save is worth.
     new = evidence is None or findings.original is not evidence
     if new and known(case, findings.original.main).room.whole and not findings.case.time_alike:
-        kept.save(key, case, findings.original)
+        kept.save(key, case, findings.original, session.describe(case, "original"))
     return findings
 
 
@@ -595,8 +615,7 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
         return _failed(findings, evidence.failed_run)
     # Another number of replicas adds the terms of a sum in another order, too.
     versions_differ = case.devices != case.original_devices or (
-        session.server(case, "original").describe()["tensorflow"]
-        != session.server(case, "migrated").describe()["tensorflow"]
+        session.describe(case, "original")["tensorflow"] != session.describe(case, "migrated")["tensorflow"]
     )
     found, evidence, one_may_do = _run_beside(session, case, progress, evidence, first, versions_differ)
     findings = replace(findings, original=evidence, migrated=found, levels=found.levels)

@@ -609,6 +609,30 @@ def test_closing_ends_the_server_and_can_be_repeated() -> None:
     server.close()
 
 
+def test_a_server_that_waits_starts_when_it_is_needed(tmp_path: Path) -> None:
+    own = psutil.Process()
+    before = set(own.children())
+    with ForkServer(PYTHON, "original", preload=(), waits=True) as server:
+        assert set(own.children()) == before
+    with ForkServer(PYTHON, "original", preload=(), waits=True) as server:
+        server.begin()
+        server.begin()
+        assert len(set(own.children()) - before) == 1
+    script = tmp_path / "x.py"
+    script.write_text("print('alive')\n")
+    with ForkServer(PYTHON, "original", preload=(), waits=True) as server:
+        outcome = server.run(Launch("original", script, (), ClusterShape(), tmp_path / "run"))
+    assert outcome.tasks[0].tail == ("alive",)
+    server.close()
+    server.begin()  # nothing comes of it any more
+    assert set(own.children()) == before
+    with (
+        pytest.raises(ForkServerError, match="cannot be started"),
+        ForkServer(tmp_path / "python", "original", waits=True) as server,
+    ):
+        server.describe()
+
+
 # ---- servers that cannot start
 
 

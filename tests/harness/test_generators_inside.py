@@ -20,7 +20,8 @@ TASKS = [{"type": "worker", "index": index} for index in (0, 1)]
 def generators(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(INSIDE))
     monkeypatch.setitem(sys.modules, "tensorflow", None)
-    monkeypatch.setattr(random, "randint", random.randint)
+    for name in ("randint", "randrange", "seed"):
+        monkeypatch.setattr(random, name, getattr(random, name))
     states = random.getstate(), np.random.get_state()
     import generators
 
@@ -89,8 +90,8 @@ def test_random_operations_in_functions_of_datasets_and_in_initial_values_get_se
         def __init__(self, initial: Any) -> None:
             self.initial = self._init_from_args(initial)
 
-        def _init_from_args(self, initial: Any) -> Any:
-            return initial()
+        def _init_from_args(self, initial_value: Any) -> Any:
+            return initial_value() if callable(initial_value) else initial_value
 
     modules = {
         "tensorflow.python.data.ops.dataset_ops": SimpleNamespace(DatasetV1=First, DatasetV2=Dataset),
@@ -117,3 +118,37 @@ def test_random_operations_in_functions_of_datasets_and_in_initial_values_get_se
     assert Variable(lambda: Wrapper(seeds.get_seed).made).initial == (number, 1), "the function of a dataset within"
     # Calls side by side would draw in any order.
     assert First().map(abs, 8, name="a") == Dataset().map(abs, num_parallel_calls=8, name="a") == (None, "a")
+    # What a graph draws for a variable before it is made, and only that: `tf.Variable(2 * tf.random_normal([3]))`.
+    draw, fixed, other_draw = _operation(seed=0, seed2=0), _operation(seed=0, seed2=5), _operation(seed=0, seed2=0)
+    value = SimpleNamespace(graph="graph", op=_operation(draw, fixed, _operation()))
+    monkeypatch.setattr(generators, "_set", lambda operation, name, number: operation.seeds.update({name: number}))
+    assert Variable(value).initial is value
+    assert draw.seeds["seed"] == number and draw.seeds["seed2"] > 1000
+    assert fixed.seeds == {"seed": 0, "seed2": 5} and other_draw.seeds == {"seed": 0, "seed2": 0}
+
+
+def _operation(*inputs: Any, **seeds: int) -> Any:
+    """One of a graph; an attribute is read by `get_attr`."""
+    made = _Operation()
+    made.inputs = [SimpleNamespace(op=one) for one in inputs]
+    made.op_def = SimpleNamespace(attr=[SimpleNamespace(name=name) for name in seeds])
+    made.seeds, made.get_attr = seeds, seeds.__getitem__
+    return made
+
+
+class _Operation(SimpleNamespace):
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(("module", "apart"), [("tensorflow_estimator.inputs.queues", True), ("mine", False)])
+def test_what_feeds_a_queue_does_not_seed_the_generator_of_the_program(
+    generators: Any, module: str, apart: bool
+) -> None:
+    """`numpy_input_fn` calls random.seed(None), and draws where it begins."""
+    generators.install({"generators": None})
+    random.seed(7)
+    expected = random.random()
+    random.seed(7)
+    feed = eval("lambda random: (random.seed(None), random.randrange(9))", {"__name__": module})
+    feed(random)
+    assert (random.random() == expected) is apart

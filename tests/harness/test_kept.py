@@ -66,6 +66,39 @@ class TestName:
         assert kept.key_of(moved, fake()) == name
 
 
+def test_an_interpreter_whose_packages_are_known_need_not_start(case: Case, tmp_path: Path) -> None:
+    def asked() -> dict[str, str]:
+        raise AssertionError("it has been started")
+
+    packages = tmp_path / "env/lib/python3.11/site-packages"
+    server = SimpleNamespace(describe=asked, python=tmp_path / "env/bin/python")
+    opened: Any = SimpleNamespace(server=lambda case, program: server)
+    names = []
+    for name in ("tensorflow-2.15.0", "tensorflow-2.15.1", "tensorflow_cpu-2.15.1"):
+        folder = packages / f"{name}.dist-info"
+        folder.mkdir(parents=True)
+        names.append(kept.key_of(case, opened))
+        folder.rmdir()
+    assert len(set(names)) == 3
+    (packages / "tensorflow_estimator-2.15.0.dist-info").mkdir()
+    with pytest.raises(AssertionError, match="started"):
+        kept.key_of(case, opened)
+
+
+def test_what_the_interpreter_was_is_kept_beside_what_it_ran(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert kept.description("k") is None
+    (tmp_path / "run/record").mkdir(parents=True)
+    outcome = RunOutcome(tmp_path / "run", (), None, 1.0)
+    run = Run("original", "original", outcome, trained(Program(steps=2)))
+    kept.save("k", case, OriginalEvidence(run, run, None), {"tensorflow": "2.15.1"})
+    assert kept.description("k") == {"tensorflow": "2.15.1"}
+    kept.forget("k")
+    assert kept.description("k") is None
+
+
 def test_what_cannot_be_read_is_not_there(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     entry = tmp_path / "tf-migrate/originals/k"

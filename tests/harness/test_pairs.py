@@ -32,6 +32,16 @@ PAIRS = Path(__file__).parent / "pairs"
         # `fit` begins data of unknown size twice, and reads the second order of a shuffle with a seed. Batches that are
         # shuffled are others. A callback keeps the averages of the weights.
         ("passes", {"migrated": ("EQUIVALENT", None), "wrong_batches": ("DIFFERENT", "L2")}),
+        # The queue of numpy_input_fn makes an order that no seed fixes: what both programs read without it is compared.
+        (
+            "queue",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "arrays": ("EQUIVALENT", None),
+                "wrong_buffer": ("DIFFERENT", "L2"),
+                "wrong_labels": ("INCONCLUSIVE", None),
+            },
+        ),
         # A schedule that changes at a step that no run reaches; a clip that no batch comes near; train_on_batch,
         # and test_on_batch, which is not seen as an evaluation that is missing.
         (

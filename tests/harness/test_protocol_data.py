@@ -111,6 +111,31 @@ def test_one_seed_for_the_shuffles_of_both_says_what_a_part_of_an_epoch_cannot()
     assert l2_data.of_one_seed(level, nothing, nothing) is level
 
 
+def test_data_that_a_queue_shuffles_are_compared_in_place() -> None:
+    """No seed fixes the order of `numpy_input_fn`: what else is read is compared, and how far both mix it."""
+    part = Counter({"e0": 1, "e1": 1}), Counter({"e2": 1, "e3": 1})
+    level = judge(part, Counter({"e4": 1, "e5": 1}))
+    ours, theirs = run(PROGRAM), run(migrated_of(PROGRAM))
+    read = sum(batch.size for batch in ours.batches)
+    queue = Shuffle(1000, False, True, True, None, least=read // 2)
+    of_queue, whole = replace(ours, shuffles=(queue,)), Shuffle(10 * read, False, True)
+
+    def compared(other: Shuffle | None, batches: Recording = theirs, original: Recording = of_queue) -> LevelResult:
+        migrated = replace(theirs, shuffles=None if other is None else (other,))
+        return l2_data.in_place(level, original, migrated, ours, batches)
+
+    for other in (whole, queue, None):
+        same = compared(other)
+        assert (same.status, same.reason) == (Status.EQUIVALENT, Reason.ORDER_DIFFERS), same
+        assert "nothing is shuffled" in same.summary and same.notes
+    less = compared(Shuffle(2, False, True))
+    assert less.status is Status.DIFFERENT and less.differences[0].migrated == 2
+    # Other data, fewer of them, or shuffles of which a seed could have told more: as open as before.
+    assert compared(whole, run(migrated_of(PROGRAM, data_seed=2))) is level
+    assert compared(whole, run(migrated_of(PROGRAM, steps=7))) is level
+    assert compared(whole, original=replace(ours, shuffles=(whole,))) is level
+
+
 def test_other_batch_sizes_or_no_examples_are_inconclusive() -> None:
     other = run(migrated_of(PROGRAM, data_seed=2, batch_size=8))
     assert judge((epochs(2), epochs(2)), theirs=other).status is Status.INCONCLUSIVE

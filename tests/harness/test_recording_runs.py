@@ -552,6 +552,34 @@ def test_an_original_without_a_seed_begins_with_the_same_weights_each_time(runne
     assert not any(np.array_equal(first[name], other[name]) for name in first if first[name].ndim == 2)
 
 
+def test_an_evaluation_without_a_checkpoint_is_of_weights_that_are_kept(runner: Runner) -> None:
+    """An Estimator whose RunConfig keeps none evaluates weights that it draws for it, as one that was never trained."""
+    body = ORIGINAL.partition("config =")[0] + (
+        "config = tf.estimator.RunConfig(save_checkpoints_steps=None, save_checkpoints_secs=None)\n"
+        "estimator = tf.estimator.Estimator(model_fn, os.environ['MODEL_DIR'], config)\n"
+        "estimator.train(input_fn, steps=2)\n"
+        "estimator.evaluate(eval_input_fn)\n"
+    )
+    found, folder = runner.run("original", body, "momentum", steps=2, evaluation_noise=True)
+    (evaluation,) = found.evaluations
+    kept = evaluation_weights(folder / "record")
+    assert evaluation.step == 0 and list(kept) == [0]
+    with np.load(kept[0]) as archive:
+        assert set(found.initial) <= set(archive.files)
+    assert evaluation.nudged  # the same weights, but for rounding
+    assert all(one["loss"] == pytest.approx(evaluation.results["loss"], rel=1e-4) for one in evaluation.nudged)
+
+
+@pytest.mark.parametrize("drawn", ["tf.random_normal([1], 1.0)", "lambda: tf.random_normal([1], 1.0)"])
+def test_a_weight_that_is_drawn_by_hand_is_the_same_each_time(runner: Runner, drawn: str) -> None:
+    body = ORIGINAL.replace("RunConfig(tf_random_seed=4)", "RunConfig(tf_random_seed=None)")
+    loss = "    loss = tf.losses.mean"
+    body = body.replace(loss, f"    net *= tf.Variable({drawn}, name='scale')\n{loss}")
+    first, second = (runner.run("original", body, "momentum", steps=1, generators=1)[0].initial for _ in range(2))
+    assert first["scale"] == second["scale"]
+    assert runner.run("original", body, "momentum", steps=1)[0].initial["scale"] != first["scale"]
+
+
 OWN_MASK = """
 class Mask(tf.keras.layers.Layer):
     def call(self, x, training=None):

@@ -70,3 +70,39 @@ def test_shuffles_are_given_a_seed_and_one_order(
     data.shuffle(8).shuffle(8, 3, True).shuffle(8, seed=4, reshuffle_each_iteration=True, name="a")
     again = (False, False, False) if one_order else (None, True, True)
     assert data.asked == [(8, 5, again[0], ""), (8, 3, again[1], ""), (8, 4, again[2], "a")]
+
+
+def test_nothing_is_shuffled_where_data_are_to_stay_in_place(shuffles: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by a dataset, nor by a queue or what feeds it, nor by Keras."""
+
+    class Data(_Data):
+        shuffle = _Data.shuffle
+
+    class Feeder:
+        def __init__(self, array: str, random_start: bool = False) -> None:
+            self.begins = "anywhere" if random_start else "at the first"
+
+    class Model:
+        def fit(self, x: str, shuffle: bool = True) -> bool:
+            return shuffle
+
+    made: dict[str, Any] = {}
+    feeders = dict.fromkeys(("_ArrayFeedFn", "_OrderedDictNumpyFeedFn", "_PandasFeedFn", "_GeneratorFeedFn"), Feeder)
+    queues = SimpleNamespace(
+        random_shuffle_queue_v2=lambda component_types, **kwargs: "shuffled",
+        fifo_queue_v2=lambda component_types, **kwargs: made.update(kwargs) or "in order",
+    )
+    for name, module in (
+        ("tensorflow.python.data.ops.dataset_ops", SimpleNamespace(DatasetV2=Data)),
+        ("tensorflow.python.ops.gen_data_flow_ops", queues),
+        ("tensorflow_estimator.python.estimator.inputs.queues.feeding_functions", SimpleNamespace(**feeders)),
+    ):
+        monkeypatch.setitem(sys.modules, name, module)
+    shuffles.leave_in_place(SimpleNamespace(keras=SimpleNamespace(Model=Model)))
+    data = Data()
+    assert data.shuffle(8, seed=3) is data and data.asked == []
+    asked = {"capacity": 9, "min_after_dequeue": 2, "seed": 1, "seed2": 2, "shared_name": "q"}
+    assert queues.random_shuffle_queue_v2(["int"], shapes=[[]], **asked) == "in order"
+    assert made == {"shapes": [[]], "capacity": 9, "shared_name": "q"}
+    assert Feeder("x", random_start=True).begins == "at the first"
+    assert Model().fit("x") is False

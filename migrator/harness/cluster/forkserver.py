@@ -8,6 +8,7 @@ import os
 import selectors
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -43,8 +44,8 @@ _DROPPED = (
 class ForkServer(Runner):
     """One interpreter that imports TensorFlow once and is forked for each task.
 
-    The import begins with the `with` statement and is waited for by the first `describe` or `run`, so that
-    two servers can start at the same time. Runs follow one another: one at a time for each server.
+    The import begins with the `with` statement, unless it `waits`, and is waited for by the first `describe` or `run`,
+    so that two servers can start at the same time. Runs follow one another: one at a time for each server.
     Everything it started ends with it, and it ends with the tool, however the tool ends.
     """
 
@@ -59,13 +60,15 @@ class ForkServer(Runner):
         views: bool = True,
         environment: Mapping[str, str] | None = None,
         gpu: bool = False,
+        waits: bool = False,
     ) -> None:
         """`preload` names the modules to import before the forks, `start_timeout` limits that (seconds).
 
         `keras` is the generation of Keras that migrated programs get as `tf.keras`: 2 (tf_keras) or 3.
         Without `views` what confined programs change outside of their runs is refused, as where the kernel has none.
         `environment` is that of the programs instead of this process's (None). With `gpu` they have the GPUs that it
-        names, or all, with kernels that repeat themselves; else none.
+        names, or all, with kernels that repeat themselves; else none. One that `waits` starts with `begin`, or when
+        it is asked for something.
         `folder` is removed if the tool dies without closing this server (SIGKILL): nobody else can then.
         """
         super().__init__(python, program, preload, folder)
@@ -74,17 +77,31 @@ class ForkServer(Runner):
         self._keras = keras
         self._views = views
         self._gpu = gpu
+        self._waits = waits
+        self._starting = threading.Lock()
         self._tag = uuid.uuid4().hex
         self._process: subprocess.Popen[bytes] | None = None
         self._description: dict[str, Any] | None = None
         self._pending = b""
-        self._requests = -1
-        self._events = -1
+        self._requests = self._requests_read = -1
+        self._events = self._events_write = -1
 
     def __enter__(self) -> ForkServer:
-        requests_read, self._requests = os.pipe()
-        self._events, events_write = os.pipe()
+        self._requests_read, self._requests = os.pipe()
+        self._events, self._events_write = os.pipe()
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="tf-migrate-server-")
+        if not self._waits:
+            self.begin()
+        return self
+
+    def begin(self) -> None:
+        """See Runner.begin. Does nothing where the interpreter has started, or is gone."""
+        with self._starting:
+            if self._process is None and self._requests >= 0:
+                self._launch()
+
+    def _launch(self) -> None:
+        requests_read, events_write = self._requests_read, self._events_write
         configuration = {
             "read": requests_read,
             "write": events_write,
@@ -108,9 +125,14 @@ class ForkServer(Runner):
             self.close()
             raise ForkServerError(f"{self._python} cannot be started: {error.strerror}") from None
         finally:
-            os.close(requests_read)
-            os.close(events_write)
-        return self
+            self._close_ends()
+
+    def _close_ends(self) -> None:
+        """Close the ends of the pipes that are the interpreter's."""
+        for end in (self._requests_read, self._events_write):
+            if end >= 0:
+                os.close(end)
+        self._requests_read = self._events_write = -1
 
     def _environment(self) -> dict[str, str]:
         dropped = {*_DROPPED, *_PROXIES, *(name.upper() for name in _PROXIES)}
@@ -135,6 +157,7 @@ class ForkServer(Runner):
     def describe(self) -> dict[str, Any]:
         """Versions ("python", "tensorflow", "keras"), "import_seconds", "pid"; waits for the start."""
         if self._description is None:
+            self.begin()
             limit = self._start_timeout
             deadline = time.monotonic() + limit
             events: list[dict[str, Any]] = []
@@ -232,6 +255,7 @@ class ForkServer(Runner):
                 self._process.wait()
             if self._process.returncode != 0:
                 _sweep(self._tag)
+        self._close_ends()
         os.close(self._events)
         self._log.close()
 

@@ -50,6 +50,10 @@ class Runner(ABC):
         """The interpreter."""
         return self._python
 
+    def begin(self) -> None:
+        """Start, where that has waited until somebody needs it; `describe` and `run` do so by themselves."""
+        return
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Versions ("python", "tensorflow", "keras"), "import_seconds", "pid"; waits for the start."""

@@ -18,6 +18,7 @@ import zlib
 import numpy as np
 import parts
 
+_SEEDS = ("seed", "seed2")  # the attributes of operations that draw
 _LIBRARIES = ("keras", "tf_keras", "tensorflow", "tensorflow_core", "tensorflow_estimator")
 
 
@@ -37,13 +38,30 @@ def install(plan):
 
 def _keep_libraries_apart(generator):
     """Has libraries draw integers from a generator of their own; a seed that they set is that of the program."""
-    program, library = random.randint, generator.randint
 
-    def randint(a, b):
-        caller = sys._getframe(1).f_globals.get("__name__", "").split(".")[0]
-        return (library if caller in _LIBRARIES else program)(a, b)
+    def apart(name):
+        program, library = getattr(random, name), getattr(generator, name)
 
-    random.randint = randint
+        def draw(*args, **kwargs):
+            return (library if _by_a_library() else program)(*args, **kwargs)
+
+        setattr(random, name, draw)
+
+    seeds = random.seed
+
+    def seed(a=None, *args, **kwargs):
+        # What feeds the queue of `numpy_input_fn` seeds the generator of the whole program by the clock.
+        if a is not None or not _by_a_library():
+            seeds(a, *args, **kwargs)
+
+    apart("randint")
+    apart("randrange")
+    random.seed = seed
+
+
+def _by_a_library():
+    """Whether the function that calls the caller of this one is TensorFlow's or Keras'."""
+    return sys._getframe(2).f_globals.get("__name__", "").split(".")[0] in _LIBRARIES
 
 
 class _Tracing(threading.local):
@@ -76,6 +94,28 @@ def _variables_of_graphs():
             yield kind
 
 
+def _draws_behind(value):
+    """The random operations of a graph without a seed that a value comes of; what a variable holds is no part of it."""
+    first = getattr(value, "op", None) if hasattr(value, "graph") else None
+    waiting = [] if first is None else [first]
+    seen = set(waiting)
+    while waiting:
+        operation = waiting.pop()
+        kept = {one.name: one for one in operation.op_def.attr} if operation.op_def is not None else {}
+        if all(name in kept for name in _SEEDS) and not any(operation.get_attr(name) for name in _SEEDS):
+            yield operation
+        for one in operation.inputs:
+            if one.op not in seen:
+                seen.add(one.op)
+                waiting.append(one.op)
+
+
+def _set(operation, name, number):
+    """Gives an operation of a graph another attribute, before any session has seen it."""
+    attributes = importlib.import_module("tensorflow.core.framework.attr_value_pb2")
+    operation._set_attr(name, attributes.AttrValue(i=number))
+
+
 def _seed_operations(number):
     """Gives a seed to every random operation in a function of a dataset, and in what initializes a variable of a graph,
     to which the program gives none.
@@ -93,10 +133,15 @@ def _seed_operations(number):
         finally:
             tracing.drawn = before
 
-    def begin(original, *args, **kwargs):
+    def begin(original, variable, *args, **kwargs):
+        # An initial value may have been made before the variable: tf.Variable(tf.random_normal([2])).
+        value = kwargs.get("initial_value", args[0] if args else None)
+        for operation in _draws_behind(value):
+            for name, seed in zip(_SEEDS, (number, next(initial))):
+                _set(operation, name, seed)
         before, tracing.initial = tracing.initial, True
         try:
-            return original(*args, **kwargs)
+            return original(variable, *args, **kwargs)
         finally:
             tracing.initial = before
 

@@ -42,7 +42,8 @@ class EstimatorRecorder(object):
         self.plan = plan
         self.folder = folder
         self.redirect = Redirect(plan["model_dir"])
-        self.factor = float(plan.get("learning_rate_factor") or 1.0)
+        # A rate of TensorFlow 1 is none of a checkpoint's: the one that is edited is the one that is used.
+        self.factor = float(plan.get("learning_rate_factor") or 1.0) * float(plan.get("edited_rate") or 1.0)
         self.capture = None
         self.threads = threading.local()  # replicas have threads of their own, which take turns
         self.sessions = None  # what sees programs that train by hand
@@ -426,6 +427,8 @@ def install(plan, folder):
 
     def evaluate_run(original, self, checkpoint_path, scaffold, update_op, eval_dict, all_hooks, output_dir):
         given = (scaffold, update_op, eval_dict, all_hooks)
+        if checkpoint_path is None and plan.get("evaluate", True) and not recorder.is_other(self):
+            checkpoint_path = drawn_checkpoint(tf, scaffold, folder.file("drawn-for-evaluation"))
         results = original(self, checkpoint_path, *given, output_dir=output_dir)
         recorder.last_evaluated = checkpoint_path
         if plan.get("evaluate", True) and not recorder.is_other(self):
@@ -461,6 +464,22 @@ def install(plan, folder):
 
     parts.wrap(Estimator, "predict", predict)
     return recorder
+
+
+def drawn_checkpoint(tf, scaffold, path):
+    """The path of a checkpoint of the weights that an evaluation draws, where a training has left none: another
+    program can be given them then, and they are the same when the evaluation is repeated. None where more than their
+    initializers decides what they are.
+    """
+    if scaffold is not None and (scaffold.init_op is not None or scaffold.init_fn is not None):
+        return None
+    variables = tf.global_variables()
+    if not variables:
+        return None
+    begin, saver = tf.variables_initializer(variables), tf.train.Saver(variables)
+    with tf.Session() as session:
+        session.run(begin)
+        return saver.save(session, path, write_meta_graph=False, write_state=False)
 
 
 def element_spec(tf, result):

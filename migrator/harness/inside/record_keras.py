@@ -108,6 +108,7 @@ class KerasRecorder(object):
         self.folder = folder
         self.redirect = Redirect(plan["model_dir"])
         self.factor = float(plan.get("learning_rate_factor") or 1.0)
+        self.own_factor = self.factor * float(plan.get("edited_rate") or 1.0)  # of optimizers of TensorFlow 1
         self.state_steps = sorted(set(plan.get("state_steps") or []))
         self.tracing = threading.local()
         self.applying = threading.local()
@@ -516,9 +517,9 @@ class KerasRecorder(object):
             step.own = optimizer
             step.iteration = tf.cast(tf.convert_to_tensor(self.tracing.model.optimizer.iterations), tf.int64)
             step.gradients = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
-            with own_optimizers.scaled_rate(optimizer, self.factor):
+            with own_optimizers.scaled_rate(optimizer, self.own_factor):
                 step.rate = own_optimizers.rate_of(tf, optimizer)
-        with own_optimizers.scaled_rate(optimizer, self.factor):
+        with own_optimizers.scaled_rate(optimizer, self.own_factor):
             return original(optimizer, pairs, *args, **kwargs)
 
     def keeping(self, original, x, *args, **kwargs):

@@ -17,6 +17,7 @@ SIBLINGS = (
     "capture",
     "cores",
     "drawn",
+    "edited_rate",
     "effects",
     "estimator_patches",
     "even",
@@ -47,6 +48,7 @@ SIBLINGS = (
     "replicas",
     "sample",
     "shuffles",
+    "signs",
     "sources",
     "step_hook",
     "tpu_stand_in",
@@ -111,6 +113,8 @@ def install(plan):
       where the program does not do it (see generators.py), or None
     - ``ulp_seed``: moves every float initial value to a neighbouring one, or None
     - ``learning_rate_factor``: multiplies every rate that is used
+    - ``edited_rate``: multiplies the rates that the program gives its optimizers, as its user would by editing it, or
+      None; see edited_rate.py
     - ``replay``: record folder of a run whose batches replace the program's own, or None
     - ``record_batches``, ``evaluate``: whether to record batches and results of evaluation
     - ``keep_batches``: whether the batches are kept whole, for replay, beside their digests
@@ -154,8 +158,14 @@ def install(plan):
     if program != "original":
         kind = "record_keras3" if is_keras3(importlib.import_module("tensorflow")) else "record_keras"
     recorder = bridge = modules[kind].install(plan, folder)
+    modules["signs"].install(importlib.import_module("tensorflow"), folder)
+    if plan.get("edited_rate") is not None and program != "original":
+        tf = importlib.import_module("tensorflow")
+        modules["edited_rate"].install(tf, float(plan["edited_rate"]), folder, kind == "record_keras3")
     if plan.get("shuffle_seed") is not None:
         modules["shuffles"].give_seed(int(plan["shuffle_seed"]), bool(plan.get("one_order")))
+    if plan.get("in_place"):
+        modules["shuffles"].leave_in_place(importlib.import_module("tensorflow"))
     if program == "original":
         modules["record_session"].install(recorder)
         if plan.get("seed") is not None:

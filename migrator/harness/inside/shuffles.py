@@ -1,5 +1,6 @@
 """The shuffles of a program's training data: their buffers, whether they have seeds of their own, and which, whether
-each pass over the data has another order, whether they mix examples of several passes.
+each pass over the data has another order, whether they mix examples of several passes; and the queues that shuffle, as
+that of `numpy_input_fn` does.
 """
 
 import importlib
@@ -11,6 +12,13 @@ MARK = "_tf_migrate_shuffle"
 # shuffle with the same seed of its own would be in another order. It is TensorFlow's default in both.
 _WHOLE = 87654321
 _REPEATS = "_tf_migrate_repeats"
+_QUEUES = "tensorflow.python.ops.gen_data_flow_ops"
+#: What feeds the queues of `numpy_input_fn` and `pandas_input_fn`: with TensorFlow 1.15 there are two of it.
+_FEEDERS = (
+    "tensorflow_estimator.python.estimator.inputs.queues.feeding_functions",
+    "tensorflow.python.estimator.inputs.queues.feeding_functions",
+)
+_SHUFFLE_OF_FIT = 8  # its place among the arguments behind the model
 
 
 def install(tf, noted=None):
@@ -32,8 +40,52 @@ def install(tf, noted=None):
             setattr(made, _REPEATS, True)
         return made
 
+    def queue(original, component_types, *args, **kwargs):
+        least = _number(tf, kwargs.get("min_after_dequeue", 0))
+        seeded = bool(kwargs.get("seed") or kwargs.get("seed2"))
+        noted([_number(tf, kwargs.get("capacity")), seeded, True, True, None, least])
+        return original(component_types, *args, **kwargs)
+
     parts.wrap(datasets, "shuffle", shuffle)
     parts.wrap(datasets, "repeat", repeat)
+    if noted is not None:
+        parts.wrap(importlib.import_module(_QUEUES), "random_shuffle_queue_v2", queue)
+
+
+def leave_in_place(tf):
+    """From now on nothing is shuffled: neither by `Dataset.shuffle`, nor by queues, nor by `fit`.
+
+    The order that a queue makes hangs on how its threads come to run, and no seed fixes it. What two programs read
+    besides that order can be compared so, batch by batch.
+    """
+    datasets = importlib.import_module("tensorflow.python.data.ops.dataset_ops").DatasetV2
+    queues = importlib.import_module(_QUEUES)
+
+    def first_in_first_out(original, component_types, shapes=(), capacity=-1, *args, **kwargs):
+        names = {name: kwargs[name] for name in ("container", "shared_name", "name") if name in kwargs}
+        return queues.fifo_queue_v2(component_types, shapes=shapes, capacity=capacity, **names)
+
+    def from_the_first(original, *args, **kwargs):
+        # What feeds a queue begins anywhere in the data where that is to shuffle them.
+        if "random_start" in kwargs:
+            kwargs["random_start"] = False
+        return original(*args, **kwargs)
+
+    def fit(original, model, *args, **kwargs):
+        if len(args) <= _SHUFFLE_OF_FIT:
+            kwargs["shuffle"] = False
+        return original(model, *args, **kwargs)
+
+    parts.wrap(datasets, "shuffle", lambda original, dataset, *args, **kwargs: dataset)
+    parts.wrap(queues, "random_shuffle_queue_v2", first_in_first_out)
+    for name in _FEEDERS:
+        try:
+            feeders = importlib.import_module(name)
+        except ImportError:
+            continue
+        for feeder in ("_ArrayFeedFn", "_OrderedDictNumpyFeedFn", "_PandasFeedFn", "_GeneratorFeedFn"):
+            parts.wrap(getattr(feeders, feeder), "__init__", from_the_first)
+    parts.wrap(tf.keras.Model, "fit", fit)
 
 
 def of_its_own(tf, pair, seed):

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from migrator.harness.protocol.compare import Array
 
@@ -85,6 +84,8 @@ def _p(a: Values, b: Values) -> float:
     """The probability of the two draws if both are of one distribution: of their forms or of their spreads, whichever
     says more. Of a scale alone the Kolmogorov-Smirnov test sees little: half as many numbers show it in the spreads.
     """
+    from scipy import stats  # it takes long to import: `session.verify` does so while interpreters start
+
     form = float(stats.ks_2samp(a, b, method="auto").pvalue)
     spread = float(stats.levene(a, b, center="median").pvalue)
     return min(1.0, 2.0 * min(form, 1.0 if math.isnan(spread) else spread))

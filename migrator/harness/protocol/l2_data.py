@@ -55,9 +55,23 @@ def seeded_by_chance(original: Recording, migrated: Recording) -> bool:
     TensorFlow makes of it depends on the operations that a program has besides.
     """
     sides = [recording.shuffles for recording in (original, migrated)]
+    if queued(original, migrated):
+        return False
     return all(side and not any(one.seeded for one in side) for side in sides) and not same_sequences(
         original, migrated
     )
+
+
+def queued(*recordings: Recording) -> bool:
+    """Whether a queue shuffles the data of one of them: its order is that of threads, and no seed fixes it."""
+    return any(one.least is not None for recording in recordings for one in recording.shuffles or ())
+
+
+def order_by_nature(original: Recording, migrated: Recording) -> bool:
+    """Whether the order of the data is made in another way than by a `Dataset.shuffle` in either: by a queue, or by
+    Keras, of arrays. It is another one then in both, whatever seeds they are given.
+    """
+    return queued(original, migrated) or migrated.shuffles is None
 
 
 def may_shuffle_alike(original: Recording, migrated: Recording) -> bool:
@@ -119,7 +133,7 @@ def _ordered_otherwise(original: Recording, migrated: Recording, examples: Examp
 def _shuffled_otherwise(original: Recording, migrated: Recording, examples: Examples) -> LevelResult | None:
     """DIFFERENT where the two programs mix their data to another extent; None if they do not, or nobody knows."""
     ours, theirs = original.shuffles, migrated.shuffles
-    if ours is None or theirs is None or not ours or len(ours) != len(theirs):
+    if ours is None or theirs is None or not ours or len(ours) != len(theirs) or queued(original, migrated):
         return None
     passes = max(examples.original.values(), default=0)
     for mine, other in zip(ours, theirs, strict=True):
@@ -455,6 +469,47 @@ def of_one_seed(level: LevelResult, original: Recording, migrated: Recording) ->
     how = "where the shuffles of both programs are given one seed; by themselves both read in a random order"
     order = "the order of the examples, which is random in the original"
     return _of_short_runs(level, original, migrated, how, order) or level
+
+
+def in_place(
+    level: LevelResult, original: Recording, migrated: Recording, ours: Recording, theirs: Recording
+) -> LevelResult:
+    """L2 of programs with a random order of which neither examples nor a seed say anything, since a queue shuffles or
+    Keras does: `ours` and `theirs` are short runs in which nothing was shuffled. Where these read equal batches, and
+    both programs mix their data as far, their order differs by nature. Others leave the level as it was.
+    """
+    if not order_by_nature(original, migrated):
+        return level
+    how = "where nothing is shuffled; by themselves both read in a random order"
+    order = "the order of the examples, which is random in the original"
+    same = _of_short_runs(level, ours, theirs, how, order)
+    if same is None:
+        return level
+    read = sum(batch.size for batch in ours.batches)
+    mixed = [_mixed(one, read) for one in (original, migrated)]
+    low, high = max(one[0] for one in mixed), min(one[1] for one in mixed)
+    if low <= high:
+        return same
+    ours_at, theirs_at = (one[0] if one[0] == low else one[1] for one in mixed)
+    first = Divergence(
+        "shuffle buffer",
+        ours_at,
+        theirs_at,
+        causes=("a smaller buffer mixes less: an example stays near its place in the data",),
+        original_source=original.sources.get("input"),
+        migrated_source=migrated.sources.get("input"),
+    )
+    summary = f"one of {ours_at:g} examples is drawn in the original, one of {theirs_at:g} in the migrated program"
+    return replace(level, status=Status.DIFFERENT, reason=Reason.DATA_DIFFERS, summary=summary, differences=(first,))
+
+
+def _mixed(recording: Recording, read: int) -> tuple[float, float]:
+    """Among how many examples one is drawn, at the least and at the most, where so many were read."""
+    if recording.shuffles is None:
+        return 0.0, float(read)  # of arrays, say: Keras shuffles them whole, and a generator as it likes
+    least = [one.buffer or 1 if one.least is None else one.least + 1 for one in recording.shuffles]
+    most = [one.buffer or read if one.least is None else read for one in recording.shuffles]
+    return float(min(read, max(least, default=1))), float(min(read, max(most, default=1)))
 
 
 def free_cluster(

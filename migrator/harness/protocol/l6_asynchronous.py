@@ -22,10 +22,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from migrator.harness.protocol import tolerance
 from migrator.harness.protocol.l0_runs import under_way
@@ -268,16 +268,23 @@ def _windows(steps: int) -> Array:
     return np.array(rows)
 
 
+def _stats() -> Any:
+    """scipy.stats, which takes as long to import as all else that only some verifications need."""
+    from scipy import stats
+
+    return stats
+
+
 @lru_cache(maxsize=1024)
 def _t(k: int) -> float:
-    return float(stats.t.ppf(CONFIDENCE, k - 1))
+    return float(_stats().t.ppf(CONFIDENCE, k - 1))
 
 
 @lru_cache(maxsize=1024)
 def _spread_ratios(k: int) -> Array:
     """Measured standard deviation of k seeds over the true one, at evenly spaced probabilities."""
     probabilities = (np.arange(200) + 0.5) / 200
-    return np.sqrt(np.asarray(stats.chi2.ppf(probabilities, k - 1), dtype=np.float64) / (k - 1))
+    return np.sqrt(np.asarray(_stats().chi2.ppf(probabilities, k - 1), dtype=np.float64) / (k - 1))
 
 
 def _pass_probability(k: int, room: float, noise: Array) -> float:
@@ -287,7 +294,7 @@ def _pass_probability(k: int, room: float, noise: Array) -> float:
     known, else one value for each possibility.
     """
     left = room * noise[:, None] - _t(k) * _spread_ratios(k)
-    return float(np.mean(np.maximum(0.0, 2.0 * np.asarray(stats.norm.cdf(left)) - 1.0)))
+    return float(np.mean(np.maximum(0.0, 2.0 * np.asarray(_stats().norm.cdf(left)) - 1.0)))
 
 
 @lru_cache(maxsize=1024)
@@ -312,7 +319,7 @@ def _p_values(mean: Array, half: Array, margin: float | Array, k: int) -> tuple[
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = np.where(error > 0.0, (margin - size) / error, np.where(size < margin, np.inf, -np.inf))
         apart = np.where(error > 0.0, size / error, np.where(size > 0.0, np.inf, 0.0))
-    return np.asarray(stats.t.sf(inside, k - 1)), 2.0 * np.asarray(stats.t.sf(apart, k - 1))
+    return np.asarray(_stats().t.sf(inside, k - 1)), 2.0 * np.asarray(_stats().t.sf(apart, k - 1))
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,20 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
 from migrator.harness.protocol.name_map import NameMap
 from migrator.harness.recording import Array, Recording
 
 #: What two programs of the same arithmetic are apart in a gradient is far less, as a share of its greatest number.
 AGREE = 1e-3
+
+
+def _assigned(cost: Array) -> tuple[Array, Array]:
+    """The rows and columns of the assignment that costs the least."""
+    from scipy.optimize import linear_sum_assignment  # few comparisons need it, and it takes long to import
+
+    rows, columns = linear_sum_assignment(cost)
+    return rows, columns
 
 
 def classes(original: Recording, names: NameMap) -> tuple[tuple[str, ...], ...]:
@@ -63,7 +70,7 @@ def by_flow(original: Recording, migrated: Recording, names: NameMap, of: Sequen
         if any(one is None for one in (*left, *right)):
             continue
         cost = np.asarray([[_distance(a, b) for b in right] for a in left])
-        rows, columns = linear_sum_assignment(cost)
+        rows, columns = _assigned(cost)
         if cost[rows, columns].max() > AGREE or cost[rows, columns].sum() >= np.trace(cost):
             continue
         for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
@@ -117,7 +124,7 @@ def orders(
         cost = np.stack([np.max(np.abs(both[1] - row), axis=1) for row in both[0]]) / scale
         count = len(cost)
         near = np.abs(np.subtract.outer(np.arange(count), np.arange(count))) / count
-        rows, columns = linear_sum_assignment(cost + 1e-3 * AGREE * near)  # what has no gradient stays where it is
+        rows, columns = _assigned(cost + 1e-3 * AGREE * near)  # what has no gradient stays where it is
         if cost[rows, columns].max() > AGREE:
             return {}
         order = np.empty(count, np.int64)
@@ -143,7 +150,7 @@ def more_rows(original: Array, migrated: Array) -> npt.NDArray[np.int64] | None:
             order[start : start + len(original)] = np.arange(len(original))
             return order
     cost = np.stack([np.max(np.abs(migrated - row), axis=1) for row in original]) / scale
-    rows, columns = linear_sum_assignment(cost)
+    rows, columns = _assigned(cost)
     order[columns] = rows
     if cost[rows, columns].max() > AGREE or np.max(np.abs(migrated[order < 0])) > AGREE * scale:
         return None
