@@ -1368,7 +1368,7 @@ class _Emitter:
         """What the Estimator's newest checkpoint has, asked of the model."""
         call_node, name = use.place.call, use.arguments.get("name")
         if use.method == "get_variable_value" and asks_global_step(self.file, name):
-            return cst.parse_expression(f"{self.model}.optimizer.iterations.numpy()")
+            return cst.parse_expression(f"int({self.model}.optimizer.iterations.numpy())")
         message = "the weights have these names in TensorFlow 1 only: the bridge keeps them"
         raise Blocked("TFM853", call_node, message)
 
@@ -1551,7 +1551,7 @@ class _Emitter:
             if self._tells_steps(use, self.program.scope if lent is None else lent.function):
                 arguments = [
                     f"{head}({', '.join(arguments)})",
-                    f"global_step={model}.optimizer.iterations.numpy()",
+                    f"global_step=int({model}.optimizer.iterations.numpy())",
                 ]
                 head = "dict"
         else:

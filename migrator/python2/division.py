@@ -14,6 +14,8 @@ _COMMENT = re.compile(rb"#[^\n]*")
 def divide(edits: Edits, kinds: Kinds) -> tuple[list[ast.expr | ast.stmt], list[ast.expr | ast.stmt]]:
     """Writes `//` for `/` where both sides are whole for certain; returns these places, and those where one may be.
 
+    They are certain where the quotient is used as Python 2 used whole numbers alone, too.
+
     A place where a side is a float for certain computes the same in Python 3.
     """
     changed: list[ast.expr | ast.stmt] = []
@@ -29,7 +31,8 @@ def divide(edits: Edits, kinds: Kinds) -> tuple[list[ast.expr | ast.stmt], list[
             continue
         if Kind.FLOAT in sides:
             continue
-        if sides == (Kind.WHOLE, Kind.WHOLE):
+        whole = sides == (Kind.WHOLE, Kind.WHOLE)
+        if whole or (isinstance(node, ast.BinOp) and kinds.is_taken_for_whole(node)):
             at = _slash(edits.raw, *gap)
             edits.between(at, at + 1, "//")
             changed.append(node)

@@ -234,6 +234,31 @@ class Kinds:
             return Kind.UNKNOWN
         return joined(self.of(value) for value in values if value is not None)
 
+    def is_taken_for_whole(self, node: ast.expr, read: frozenset[ast.AST] = frozenset()) -> bool:
+        """Whether a value is used where Python 2 took whole numbers alone: a program that ran there has one.
+
+        In `range` or as a bound of a slice, whatever is added to it or multiplied with it before, and through a name
+        that is given nothing else. `read` are the names that were followed.
+        """
+        above = self.parents[node]
+        while isinstance(above, (ast.UnaryOp, ast.BinOp)) and not isinstance(above.op, (ast.Div, ast.Not, ast.Pow)):
+            node, above = above, self.parents[above]
+        if isinstance(above, ast.Slice):
+            return True
+        if isinstance(above, ast.Call):
+            called = above.func
+            return node in above.args and isinstance(called, ast.Name) and self._is_range(called)
+        if not isinstance(above, ast.Assign) or len(above.targets) != 1 or not isinstance(above.targets[0], ast.Name):
+            return False
+        name = above.targets[0]
+        uses = [
+            one for one in self.uses.get(name.id, ()) if [b.node for b in self.bindings_of(one)] in ([name], [above])
+        ]
+        return name not in read and any(self.is_taken_for_whole(one, read | {name}) for one in uses)
+
+    def _is_range(self, name: ast.Name) -> bool:
+        return name.id in ("range", "xrange") and not self.bindings_of(name)
+
     def items(self, node: ast.expr) -> Kind:
         """What the things in a list are, where the file shows all that is put into it."""
         if isinstance(node, (ast.GeneratorExp, ast.ListComp)):

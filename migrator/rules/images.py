@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.names.imports import dotted
-from migrator.program.calls import calls_in, is_false, is_none, string
+from migrator.program.calls import is_false, is_none, string
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
@@ -17,7 +16,6 @@ _METHODS = {"bilinear": "ResizeBilinear", "nearest": "ResizeNearestNeighbor", "b
 _METHODS["area"] = "ResizeArea"
 _NUMBERS = ("bilinear", "nearest", "bicubic", "area")
 _WORDS = ("BILINEAR", "NEAREST_NEIGHBOR", "BICUBIC", "AREA")
-_NOT_SYMBOLIC = ("tf.raw_ops.", "tf.map_fn")
 #: What TensorFlow 1 counted has a word in TensorFlow 2.
 REFERENCES = {f"tf.image.ResizeMethod.{word}": f'"{name}"' for word, name in zip(_WORDS, _NUMBERS)}
 _TEXT = '''\
@@ -72,12 +70,9 @@ def _resize_batch(operation: str) -> CallRule:
     return rule
 
 
-def in_network(new: cst.CSTNode, classes: Mapping[str, str]) -> str | None:
-    """What is called in new code that builds a network and symbolic tensors do not pass: an operation by its name, or
-    a loop over examples whose function might make layers."""
-    helpers = {name for name, text in classes.items() if "tf.raw_ops.Resize" in text}
-    called = [dotted(call.func) or "" for call in calls_in(new)]
-    return next((name for name in called if name in helpers or name.startswith(_NOT_SYMBOLIC)), None)
+def helpers_in(classes: Mapping[str, str]) -> frozenset[str]:
+    """The functions of a file, among what is written into it, that resize images."""
+    return frozenset(name for name, text in classes.items() if "tf.raw_ops.Resize" in text)
 
 
 CALLS: dict[str, CallRule] = {

@@ -29,6 +29,7 @@ from migrator.rules import (
     logs,
     mnist,
     partitioners,
+    symbolic,
 )
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
@@ -288,11 +289,15 @@ class Rewriter(Transformer):
 
     def of_network(self, new: cst.CSTNode, place: cst.CSTNode) -> cst.CSTNode:
         """New code that builds a network, as the generation of Keras wants it; its problems are reported at `place`."""
-        by_name = images.in_network(new, self.classes)
+        by_name = symbolic.in_network(new, images.helpers_in(self.classes), self.values_of)
         if by_name is not None:
             code = "TFM244" if by_name in self.classes else "TFM240"
             message = f"the network would call `{by_name}`, which takes no symbolic tensors of Keras"
             self.problems.append(Blocked(code, place, message))
+        asked = symbolic.asked_of_tensors(new)
+        if asked is not None:
+            message = f"the network asks a tensor for `{asked}`, which the symbolic tensors of Keras have not"
+            self.problems.append(Blocked("TFM240", place, message))
         if self.training.keras.symbolic_tensorflow:
             return new
         carried = keras3.on_symbolic(new, self.code)

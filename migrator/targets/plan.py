@@ -356,7 +356,7 @@ def answering(plan: TrainingPlan, depth: int) -> str:
         return evaluation(plan, depth)
     callbacks = as_argument(plan.eval_callbacks, plan.indent, depth)
     arguments = [*evaluated(plan, depth), *callbacks, "return_dict=True"]
-    step = f"global_step={plan.model}.optimizer.iterations.numpy()"
+    step = f"global_step=int({plan.model}.optimizer.iterations.numpy())"
     metrics = call(f"{plan.model}.evaluate", arguments, plan.indent, depth + 1).rstrip()
     return f"{plan.result} = {call('dict', [metrics, step], plan.indent, depth).rstrip()}, []"
 

@@ -236,7 +236,7 @@ def {name}(model):
     """Returns the metrics of the last evaluation during `fit`, and no exports, as train_and_evaluate does."""
     history = model.history.history
     metrics = {{key[len("val_"):]: values[-1] for key, values in history.items() if key.startswith("val_")}}
-    return dict(metrics, global_step=model.optimizer.iterations.numpy()) if metrics else None, []
+    return dict(metrics, global_step=int(model.optimizer.iterations.numpy())) if metrics else None, []
 '''
     return text.replace("    ", indent)
 

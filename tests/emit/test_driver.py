@@ -433,7 +433,7 @@ def test_a_function_that_has_the_estimator_under_its_name() -> None:
 def test_an_estimator_given_to_a_function_that_evaluates() -> None:
     driver = "estimator.train(input_fn, steps=3)\nshow(epoch=1, model=estimator, make_data=input_fn)"
     new = migrated(lending("model.evaluate(make_data).items()", driver))
-    results = "dict(model.evaluate(make_data(),return_dict=True),global_step=model.optimizer.iterations.numpy(),)"
+    results = "dict(model.evaluate(make_data(),return_dict=True),global_step=int(model.optimizer.iterations.numpy()),)"
     assert f"foronein{results}.items():" in "".join(new.split())
     assert "show(epoch=1, model=model_2, make_data=input_fn)" in new
 
@@ -525,7 +525,7 @@ def test_a_long_training_whose_only_checkpoint_comes_at_its_end(
 def test_result_of_train_and_evaluate_is_that_of_the_evaluation() -> None:
     new = migrated(program(driver=f"print({both()})"), "one-device")
     assert "results = dict(\n    model.evaluate(" in new and "return_dict=True" in new
-    assert "global_step=model.optimizer.iterations.numpy(),\n), []\nprint(results)\n" in new
+    assert "global_step=int(model.optimizer.iterations.numpy()),\n), []\nprint(results)\n" in new
 
 
 def test_result_of_train_and_evaluate_keeps_its_name() -> None:

@@ -13,6 +13,9 @@ HEAD = "import math\nimport time\nimport numpy as np\nimport tensorflow as tf\np
 
 WHOLE = {
     "constants": "x = 7 / 2",
+    "a range": "def f(a, size):\n    for i in xrange(given(a) / size):\n        print i",
+    "a range through a name": "def f(a, size):\n    n = given(a) / size\n    print n\n    return range(1, n + 1)",
+    "a slice": "def f(a, n):\n    return a[:2 * (n / 3)], a[n / 3 :]",
     "lengths": "x = len(a) / 2",
     "a name": "n = 10\nx = n / 3",
     "a counter": "n = 0\nfor line in lines:\n    n += 1\nx = n / 2",
@@ -57,6 +60,10 @@ FLOAT = {
     "a float flag": "tf.app.flags.DEFINE_float('size', 3, '')\nFLAGS = tf.app.flags.FLAGS\nx = FLAGS.size / 2",
 }
 UNKNOWN = {
+    "a name that is given more": "def f(a, b):\n    n = a / b\n    n = read()\n    return range(n)",
+    "a range of something else": "def f(a, b, range):\n    return range(a / b)",
+    "a power of it": "def f(a, b):\n    return range((a / b) ** 2)",
+    "names in a circle": "def f(a, b):\n    n = a / b\n    m = n + k\n    k = m + 1",
     "arguments": "def f(a, b):\n    return a / b",
     "an argument that is called elsewhere": "def shared(n):\n    return n / 2\nprint shared(3)",
     "a class that is called elsewhere": (

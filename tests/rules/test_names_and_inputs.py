@@ -256,6 +256,30 @@ def test_symbolic_tensors_do_not_go_through_operations_by_their_names(network: s
     assert [found for found, _ in manual(program(network=network))] == [code]
 
 
+@pytest.mark.parametrize(
+    ("top", "network"),
+    [
+        ("", "net = tf.custom_gradient(lambda one: (one * 2.0, lambda change: change))(net)"),
+        ("@tf.custom_gradient\ndef twice(one):\n    return one * 2.0, lambda change: change\n", "net = twice(net)"),
+        ("@tf.function\ndef twice(one):\n    return one * 2.0\n", "net = twice(net)"),
+        ("", "print(net.op.name)"),
+        ("", "print(net.graph.version)"),
+        ("def show(one):\n    print(one.op.name, one.get_shape().as_list())\n", "show(net)"),
+        ("", "print(len(net.consumers()))"),
+        ("", "net = net * 2.0 if isinstance(net, (tf.Tensor, tf.SparseTensor)) else net"),
+    ],
+)
+def test_networks_that_ask_for_more_than_symbolic_tensors_have(top: str, network: str) -> None:
+    """`You are passing KerasTensor(...)`, or `'KerasTensor' object has no attribute 'op'`; or another branch."""
+    text = program(network=network).replace("def model_fn", f"{top}\n\ndef model_fn", 1)
+    assert [found for found, _ in manual(text)] == ["TFM240"]
+
+
+def test_attributes_of_other_names_are_not_asked_of_tensors() -> None:
+    text = program(network="print(tf.constant(1.0).shape.rank, net.name)")
+    assert not manual(text)
+
+
 IMAGES = (
     "x, y = tf.image.resize_images(x, [3, 4]), tf.div(y, x)\n        return tf.image.resize_images(x, [2, 2], 1), y"
 )

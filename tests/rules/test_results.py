@@ -8,7 +8,7 @@ from migrator.findings import Severity
 from tests.rules.programs import program, run
 
 TRAINS = "estimator.train(input_fn, steps=3)\n"
-STEP = "global_step=model.optimizer.iterations.numpy()"
+STEP = "global_step=int(model.optimizer.iterations.numpy())"
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,50 @@ def test_results_that_a_function_returns() -> None:
     text = program(driver="").replace('estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n', inside)
     text = text.replace(", params):", "):").rstrip() + "\n    return estimator.evaluate(input_fn)\n\n\n"
     assert STEP in run(text + "print(sorted(main()))\n")[0]
+
+
+PREDICTS = """import collections
+
+import tensorflow as tf
+
+Net = collections.namedtuple("Net", "logits doubled")
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    logits = tf.layers.dense(features, 1)
+    net = Net(logits, 2 * logits)
+    made = {"logits": logits}
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions=PREDICTIONS)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+print(next(estimator.predict(input_fn)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("predictions", "of_dicts"),
+    [
+        ("made", True),
+        ("made.copy()", True),
+        ("net._asdict()", True),
+        ("collections.OrderedDict(logits=logits)", True),
+        ("{key: value for key, value in [('logits', logits)]}", True),
+        ("logits", False),
+        ("tf.identity(logits)", False),
+    ],
+)
+def test_predictions_are_taken_apart_as_what_they_are(predictions: str, of_dicts: bool) -> None:
+    """A dict that is gone through gives its keys: 'string indices must be integers' for the first who reads one."""
+    new, _ = run(PREDICTS.replace("PREDICTIONS", predictions))
+    assert ("yield dict(zip(predictions, values))" in new) == of_dicts
+    assert ("yield from predictions" in new) != of_dicts
