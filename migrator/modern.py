@@ -53,7 +53,7 @@ def modernize(
         changes = found.get(path, [])
         chosen = path in needing and "TF_USE_LEGACY_KERAS" not in file.bare
         try:
-            module = _apply(file.module, changes)
+            module = _apply(file, changes)
             if chosen:
                 module = choose_keras_2(module)
         except Exception as error:
@@ -63,8 +63,7 @@ def modernize(
             findings.setdefault(path, []).append(
                 file.finding(change.code, change.severity, change.node, change.message)
             )
-        written = text_of(module, module)
-        if written != file.text:
+        if module is not file.module and (written := text_of(module, module)) != file.text:
             new[path] = written
     return new, findings
 
@@ -89,24 +88,36 @@ def _told(changes: Iterable[Change], chosen: bool) -> Iterable[Change]:
 
 
 class _Apply(Transformer):
-    def __init__(self, edits: Mapping[cst.CSTNode, list[Edit]]) -> None:
+    """Makes the edits; `around` are the nodes that one of these is below."""
+
+    def __init__(self, edits: Mapping[cst.CSTNode, list[Edit]], around: Collection[cst.CSTNode]) -> None:
         super().__init__()
         self.edits = edits
+        self.around = around
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node in self.around
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
-        new: cst.CSTNode = super().on_leave(original_node, updated_node)  # type: ignore[assignment]
+        new: cst.CSTNode = updated_node
         for edit in self.edits.get(original_node, ()):
             new = edit(new)
         return new
 
 
-def _apply(module: cst.Module, changes: Iterable[Change]) -> cst.Module:
+def _apply(file: ParsedFile, changes: Iterable[Change]) -> cst.Module:
     edits: dict[cst.CSTNode, list[Edit]] = {}
     for change in changes:
         if change.edit is not None:
             edits.setdefault(change.node, []).append(change.edit)
     if not edits:
-        return module
-    new = module.visit(_Apply(edits))
+        return file.module
+    around: set[cst.CSTNode] = set()
+    for node in edits:
+        above = file.parents.get(node)
+        while above is not None and above not in around:
+            around.add(above)
+            above = file.parents.get(above)
+    new = file.module.visit(_Apply(edits, around))
     assert isinstance(new, cst.Module)
     return new

@@ -12,6 +12,7 @@ from pathlib import Path
 from migrator.findings import Finding, Severity
 from migrator.source.discovery import module_files
 from migrator.source.reading import Source, read
+from migrator.syntax import tree_of
 
 CODE = "TFM198"
 _IMPORT = re.compile(r"^\s*(import|from)\s+tensorflow\b", re.MULTILINE)
@@ -55,7 +56,7 @@ def _imports(source: Source) -> Iterator[tuple[ast.stmt, list[Path]]]:
     folder = source.path.absolute().parent
     tree = ast.Module([], [])
     with contextlib.suppress(SyntaxError):
-        tree = ast.parse(source.text)
+        tree = tree_of(source.text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
+import migrator.nodes  # noqa: F401 # makes libcst faster
+
 _NEWLINE = re.compile(r"\r\n?|\n")
 
 
@@ -28,22 +30,6 @@ class Range(NamedTuple):
 
     start: Place
     end: Place
-
-
-class _Nothing:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
-_NOTHING = _Nothing()
-
-
-class _Text(CodegenState):
-    def record_syntactic_position(self, node: cst.CSTNode, **_: cst.CSTNode | None) -> _Nothing:  # type: ignore[override]
-        return _NOTHING
 
 
 class _Places(CodegenState):
@@ -105,7 +91,7 @@ class _Span:
 
 def text_of(module: cst.Module, node: cst.CSTNode) -> str:
     """The text of a node, with the indentation and the newlines of a file."""
-    state = _Text(module.default_indent, module.default_newline)
+    state = CodegenState(module.default_indent, module.default_newline)
     node._codegen(state)
     return "".join(state.tokens)
 

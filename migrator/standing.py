@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.spelling import canonical
 from migrator.names.standing import Standing, standing
 from migrator.names.uses import uses
+from migrator.syntax import NOT_PYTHON, tree_of
 
 NAME, ARGUMENT, EAGER = "TFM270", "TFM271", "TFM273"
 
@@ -68,10 +67,8 @@ def eager_sessions(path: Path, text: str) -> list[Finding]:
     from migrator.names.references import read_names
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = tree_of(text)
+    except NOT_PYTHON:
         return []
     meanings = {one.nodes[-1]: canonical(one.origin) for one in read_names(tree).references}
     message = (

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
-from typing import final
+from typing import Any, final
 
 import libcst as cst
+
+import migrator.nodes  # noqa: F401 # makes libcst faster
 
 # What never changes: the attributes of a class of nodes that are visited, in their order, and its other ones; whether a
 # class of visitors has methods for attributes; what it calls for a class of nodes, before and after those below.
 _ATTRIBUTES: dict[type[cst.CSTNode], _Attributes] = {}
 _LOOKS_AT_ATTRIBUTES: dict[type[cst.CSTVisitor], bool] = {}
-_METHODS: dict[type[cst.CSTVisitor], _Methods] = {}
+_METHODS: dict[type[cst.CSTVisitor | cst.CSTTransformer], _Methods] = {}
 # Attributes with nothing below but white space, comments and punctuation: more than half of the nodes of a file.
 _PUNCTUATION = (
     *("comma", "dot", "equal", "semicolon", "lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "newline"),
@@ -60,14 +62,23 @@ class _Methods:
     `wanted` has the bits of the classes that it calls something for, of the `known` first ones.
     """
 
-    def __init__(self, visitor: cst.CSTVisitor) -> None:
+    def __init__(self, visitor: cst.CSTVisitor | cst.CSTTransformer) -> None:
         self.of: dict[type[cst.CSTNode], tuple[str | None, str | None]] = {}
         self.wanted = self.known = 0
         self.punctuation = any(
             _own(visitor, f"{when}_{kind.__name__}") for kind in _OF_PUNCTUATION for when in ("visit", "leave")
         )
 
-    def learn(self, visitor: cst.CSTVisitor) -> None:
+    def at(self, node: cst.CSTNode, visitor: cst.CSTVisitor | cst.CSTTransformer) -> tuple[str | None, str | None]:
+        """What is called for a node."""
+        found = self.of.get(type(node))
+        if found is None:
+            _BITS[type(node)]  # a class that was not met before
+            self.learn(visitor)
+            found = self.of[type(node)]
+        return found
+
+    def learn(self, visitor: cst.CSTVisitor | cst.CSTTransformer) -> None:
         """Looks for the methods for the classes of nodes that have been met since."""
         for kind, bit in list(_BITS.items())[self.known :]:
             found = _own(visitor, f"visit_{kind.__name__}"), _own(visitor, f"leave_{kind.__name__}")
@@ -199,10 +210,11 @@ def _read_part(node: cst.CSTNode) -> _Part:
     return part
 
 
-def _own(visitor: cst.CSTVisitor, name: str) -> str | None:
+def _own(visitor: cst.CSTVisitor | cst.CSTTransformer, name: str) -> str | None:
     """The name of a method, if the visitor has one of its own."""
     own = getattr(type(visitor), name, None)
-    return None if own is None or own is getattr(cst.CSTVisitor, name, None) else name
+    given = getattr(cst.CSTVisitor, name, None), getattr(cst.CSTTransformer, name, None)
+    return None if own is None or own in given else name
 
 
 def _children(node: cst.CSTNode, punctuation: bool) -> list[cst.CSTNode]:
@@ -241,13 +253,46 @@ def _looks_at_attributes(kind: type[cst.CSTVisitor]) -> bool:
 
 
 class Transformer(cst.CSTTransformer):
-    """A transformer that has no methods for single attributes: libcst asks for them at each attribute of each node."""
+    """A transformer that has no methods for single attributes: libcst asks for them at each attribute of each node.
+
+    It goes only where there are nodes that it has methods for; others stay the same nodes. A class with an `on_visit`
+    or `on_leave` of its own is shown all nodes, unless it `looks_by_methods` as well.
+    """
+
+    looks_by_methods = True
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Whether there is something below a node to look at."""
+        methods = _transforming(type(self), self)
+        if not methods.punctuation:
+            part = _PARTS.get(id(node)) or _part(node)
+            if methods.known != len(_BITS):
+                methods.learn(self)
+            if not part.kinds & methods.wanted:
+                return False
+        before = methods.at(node, self)[0]
+        return before is None or getattr(self, before)(node) is not False
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        """What becomes of a node."""
+        after = _transforming(type(self), self).at(original_node, self)[1]
+        return updated_node if after is None else getattr(self, after)(original_node, updated_node)
 
     def on_visit_attribute(self, node: cst.CSTNode, attribute: str) -> None:
         """Nothing."""
 
     def on_leave_attribute(self, original_node: cst.CSTNode, attribute: str) -> None:
         """Nothing."""
+
+
+def _transforming(kind: type[Transformer], transformer: Transformer) -> _Methods:
+    methods = _METHODS.get(kind)
+    if methods is None:
+        methods = _METHODS[kind] = _Methods(transformer)
+        for name in ("on_visit", "on_leave"):
+            home = next(base for base in kind.__mro__ if name in vars(base))
+            methods.punctuation = methods.punctuation or not vars(home).get("looks_by_methods", False)
+    return methods
 
 
 class _Order(cst.CSTVisitor):
@@ -275,4 +320,7 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
     return known
 
 
-__all__ = ["Transformer", "all_in", "parents_in", "walk"]
+#: White space, comments and punctuation.
+OF_PUNCTUATION = frozenset(_OF_PUNCTUATION)
+
+__all__ = ["OF_PUNCTUATION", "Transformer", "all_in", "parents_in", "walk"]

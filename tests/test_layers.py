@@ -10,9 +10,11 @@ ROOT = Path(__file__).resolve().parents[1] / "migrator"
 #: What the packages of the new house may import, beside themselves.
 BELOW = {
     "pairing": set[str](),
-    "walking": set[str](),
-    "source": {"findings", "full_disk", "pairing"},
-    "names": {"pairing", "walking"},
+    "nodes": set[str](),
+    "syntax": set[str](),
+    "walking": {"nodes"},
+    "source": {"findings", "full_disk", "pairing", "syntax"},
+    "names": {"pairing", "syntax", "walking"},
     "ir": {"names", "pairing", "source", "walking"},
     "query": {"ir", "names", "pairing", "source", "walking"},
 }

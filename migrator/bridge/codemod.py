@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +25,7 @@ from migrator.names.references import Binding, Names, Reference, chain_of, read_
 from migrator.names.spelling import canonical, rooted
 from migrator.names.standard import STANDARD_MODULES
 from migrator.rules.tf2_names import REMOVED
+from migrator.syntax import tree_of
 
 _ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow_core", "tensorflow.compat.v2")
 _V1 = "tensorflow.compat.v1"
@@ -106,13 +106,6 @@ class Bridged:
     remarks: list[Problem] = field(default_factory=list)
 
 
-def parse(text: str) -> ast.Module:
-    """Raises SyntaxError, or ValueError, RecursionError or MemoryError for texts that Python gives up on."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(text)
-
-
 @dataclass(frozen=True)
 class Handed:
     """Horovod's module as a value: what a program calls it, in any file, and what others take of this file so."""
@@ -146,7 +139,7 @@ def bridge_file(
 
     `first` says that the file may be the first of its process to import TensorFlow.
     """
-    tree = parse(text)
+    tree = tree_of(text)
     names, starred = read_with_stars(tree, given or {})
     stars = stars or Stars(unknown=any(not is_star_of_tensorflow(one) for one in names.stars))
     others = [n for n, origin in (given or {}).items() if origin in ("tensorflow", _V1) and n in names.module.names]
@@ -155,7 +148,7 @@ def bridge_file(
 
 def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]:
     """The canonical names of TensorFlow that a file reads or imports."""
-    names = read_names(parse(text), given)
+    names = read_names(tree_of(text), given)
     for reference in names.references:
         yield canonical(reference.origin)
     for binding in names.imported():

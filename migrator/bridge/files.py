@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrator.bridge.codemod import Support, parse
+from migrator.bridge.codemod import Support
 from migrator.source.discovery import module_files
+from migrator.syntax import NOT_PYTHON, tree_of
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ def read_imports(texts: Mapping[Path, str]) -> Imports:
     found: dict[Path, tuple[Edge, ...]] = {}
     for path, text in texts.items():
         try:
-            trees[path] = parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            trees[path] = tree_of(text)
+        except NOT_PYTHON:
             continue
         edges: list[Edge] = []
         for node in ast.walk(trees[path]):

@@ -18,7 +18,7 @@ from migrator.program.summaries import summary_symbol
 from migrator.rules import mnist
 from migrator.rules.generation import Keras
 from migrator.rules.rewriter import Rewriter
-from migrator.walking import walk
+from migrator.walking import OF_PUNCTUATION, walk
 
 _ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer, which cannot fit on a cluster."
 _PRIVATE = frozenset(("tensorflow.python.client.device_lib",))
@@ -112,6 +112,8 @@ class FileRewriter(Rewriter):
         """Imports of the file are put right by finish_imports."""
 
     def on_visit(self, node: cst.CSTNode) -> bool:
+        if type(node) in OF_PUNCTUATION:
+            return False
         if node in self.changes.moved:
             return False
         if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
@@ -148,6 +150,8 @@ class FileRewriter(Rewriter):
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
         changes = self.changes
+        if type(original_node) in OF_PUNCTUATION:
+            return updated_node
         if original_node in changes.moved:
             return cst.RemoveFromParent()
         if original_node in changes.expressions:

@@ -28,6 +28,7 @@ from migrator.rules.site import TrainingContext
 from migrator.targets.choosing import divides_batches
 from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 from migrator.targets.plan import Loop, Target
+from migrator.walking import OF_PUNCTUATION
 
 
 @dataclass
@@ -59,6 +60,8 @@ class Rewriter(FileRewriter):
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
         """Puts the statements of `before` before a statement, below the empty lines that stand there."""
         new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
+        if type(original_node) in OF_PUNCTUATION:
+            return new
         if original_node in self.network and isinstance(new, cst.FunctionDef):
             if original_node not in self.changes.statements:
                 new = self.of_network(new, original_node.name)

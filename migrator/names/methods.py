@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Union
 
 from migrator.names.patterns import captured
 from migrator.names.uses import uses
+from migrator.syntax import NOT_PYTHON, tree_of
 
 #: What datasets of `tf.data` had in TensorFlow 1, with what does the same in both versions.
 LACKING = {
@@ -58,10 +58,8 @@ def lacking(text: str) -> tuple[Method, ...]:
     if not made:
         return ()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = tree_of(text)
+    except NOT_PYTHON:
         return ()
     return tuple(sorted(_Datasets(tree, made).found(), key=lambda one: (one.line, one.column)))
 

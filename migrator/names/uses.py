@@ -7,13 +7,13 @@ where it is read, makes the name unknown there. Comments and texts have no say.
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Union
 
 from migrator.names.patterns import captured
+from migrator.syntax import NOT_PYTHON, tree_of
 
 _TENSORFLOW = "tensorflow"
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
@@ -57,10 +57,8 @@ def uses(text: str) -> tuple[Use, ...]:
 @lru_cache(maxsize=512)
 def _uses(text: str) -> tuple[Use, ...]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape is the user's
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = tree_of(text)
+    except NOT_PYTHON:
         return ()
     found = _Reader().read(tree)
     return tuple(sorted(found, key=lambda use: (use.line, use.column)))

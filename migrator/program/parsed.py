@@ -103,7 +103,9 @@ class ParsedFile:
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:
         """Parses `text`; raises libcst.ParserSyntaxError."""
-        return ParsedFile(path, text, parse_module(text))
+        file = ParsedFile(path, text, parse_module(text))
+        file.__dict__["written"] = text  # a tree that was just made is written as what it was made of
+        return file
 
     @property
     def bare(self) -> str:
@@ -238,6 +240,8 @@ class ParsedFile:
 
 class Tracked(Transformer):
     """Notes of new nodes which they were `made` of, for `ParsedFile.keep_positions`."""
+
+    looks_by_methods = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from migrator.names.bare import says
 from migrator.names.standing import has_estimators, needs_tensorflow_1, only_keras_2, standing
 from migrator.names.uses import uses
 from migrator.rules.sessions import may_train
+from migrator.syntax import NOT_PYTHON, tree_of
 
 _SESSIONS = ("Session", ".Supervisor")
 # What some check has something to say about: a file without any of these is not even parsed.
@@ -147,10 +147,8 @@ def _module(path: Path) -> tuple[str, ...]:
 def _imported(text: str) -> tuple[tuple[str, ...], ...]:
     """The dotted names that a file imports, the dots of relative imports left out."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = tree_of(text)
+    except NOT_PYTHON:
         return ()
     found: list[tuple[str, ...]] = []
     for node in ast.walk(tree):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 
 from migrator.names.references import Names, chain_of, read_names
+from migrator.syntax import NOT_PYTHON, tree_of
 
 #: Built-in names that only Python 2 has.
 BUILT_IN = frozenset(
@@ -61,10 +61,8 @@ _DIVISION = re.compile(
 def parsed(text: str) -> ast.Module | None:
     """The tree of a text, None where it is not Python 3."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return tree_of(text)
+    except NOT_PYTHON:
         return None
 
 

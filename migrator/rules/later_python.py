@@ -17,6 +17,7 @@ from functools import lru_cache
 from migrator.findings import Finding, Severity
 from migrator.names.references import Binding, Names, Reference, read_names
 from migrator.rules.rule import Rule
+from migrator.syntax import NOT_PYTHON, tree_of
 
 RULES = (
     Rule(
@@ -219,8 +220,8 @@ def respelled(path: str, text: str, own: Collection[str] = ()) -> Respelled:
     if not _may_change(text):
         return Respelled(text)
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = tree_of(text)
+    except NOT_PYTHON:
         return Respelled(text)
     file = _File(path, text, tree, read_names(tree), frozenset(own))
     file.read()

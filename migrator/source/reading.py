@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import sys
 import tokenize
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrator.findings import Finding, Severity
+from migrator.syntax import tree_of
 
 if TYPE_CHECKING:
     from migrator.source.notebooks import Notebook
@@ -204,9 +203,7 @@ def _check_syntax(path: Path, text: str) -> Finding | None:
 def syntax_error(text: str) -> SyntaxError | None:
     """Returns why ``text`` is not Python, or None when it is."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape is the user's, and not ours to print
-            ast.parse(text)
+        tree_of(text)
     except SyntaxError as error:
         return error
     except (ValueError, RecursionError, MemoryError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from migrator.names.references import read_names
 from migrator.names.spelling import canonical
 from migrator.project.imports import Edges, above, below
 from migrator.source.reading import Source
+from migrator.syntax import NOT_PYTHON, tree_of
 
 FORMS = ("native", "bridge", "blocked", "silent")
 _NATIVE, _BRIDGED = "TFM101", ("TFM155", "TFM199")
@@ -97,10 +97,8 @@ def _starts(source: Source, findings: Sequence[Finding]) -> Iterator[tuple[int, 
 
 def _makers(text: str) -> list[tuple[int, str]]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = tree_of(text)
+    except NOT_PYTHON:
         return []
     heads = {one.nodes[-1]: canonical(one.origin) for one in read_names(tree).references}
     made: list[tuple[int, str]] = []

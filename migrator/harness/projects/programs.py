@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
-from migrator.bridge.codemod import parse
 from migrator.bridge.files import Imports, read_imports
 from migrator.harness.building import way_to_run
 from migrator.harness.projects.settings import ProgramSettings, VerifySettings
@@ -17,6 +16,7 @@ from migrator.names.standing import has_estimators
 from migrator.program.relevant import is_concerned, trains_by_hand
 from migrator.source.discovery import module_files
 from migrator.source.reading import is_notebook
+from migrator.syntax import tree_of
 
 #: Files that are run by other tools, although nothing imports them.
 _NO_SCRIPTS = ("setup.py", "conftest.py", "noxfile.py")
@@ -113,7 +113,7 @@ def _differs(before: str, now: str) -> bool:
     if before == now or before.splitlines() == now.splitlines():
         return False
     try:
-        return ast.dump(parse(before)) != ast.dump(parse(now))
+        return ast.dump(tree_of(before)) != ast.dump(tree_of(now))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
 
