@@ -105,7 +105,7 @@ def _visit(self: Any, visitor: Any) -> Any:
 
 def _codegen(self: Any, state: Any, **named: Any) -> None:
     """`CSTNode._codegen`, which tells also those of each node who do not listen."""
-    if type(state) in SILENT:
+    if type(self) in SILENT.get(type(state), ()):
         self._codegen_impl(state, **named)
     else:
         state.before_codegen(self)
@@ -135,8 +135,8 @@ class _OnlyLooks(dict[type, bool]):
 
 #: A context that is none.
 NOTHING = _Nothing()
-#: The classes of states that only gather text.
-SILENT: set[type] = {CodegenState}
+#: The classes of nodes that a class of states is not told about. libcst's own state only gathers text.
+SILENT: dict[type, frozenset[type]] = {CodegenState: frozenset(_all_kinds(cst.CSTNode))}  # type: ignore[type-abstract]
 _ONLY_LOOKS = _OnlyLooks()
 _LEFT = (cst.CSTNode, cst.RemovalSentinel, cst.FlattenSentinel)
 _PARSE: Any = entrypoints._parse

@@ -8,28 +8,27 @@ before it asks for places it goes through the whole tree once more, for provider
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
-import migrator.nodes  # noqa: F401 # makes libcst faster
+from migrator.nodes import SILENT
 
 _NEWLINE = re.compile(r"\r\n?|\n")
+#: White space and punctuation, which nobody asks the place of. Comments have one.
+LAYOUT = frozenset(
+    (
+        *(cst.SimpleWhitespace, cst.TrailingWhitespace, cst.Newline, cst.Comma, cst.Dot, cst.AssignEqual),
+        *(cst.LeftSquareBracket, cst.RightSquareBracket, cst.LeftCurlyBrace),
+        cst.RightCurlyBrace,
+    )
+)
 
 
-class Place(NamedTuple):
-    """Line, from 1, and column, from 0."""
-
-    line: int
-    column: int
-
-
-class Range(NamedTuple):
-    """Where a node begins, and the place behind its end; white space and comments around it are left out."""
-
-    start: Place
-    end: Place
+#: Line, from 1, and column, from 0.
+Place = tuple[int, int]
+#: Where a node begins, and the place behind its end; white space and comments around it are left out.
+Range = tuple[Place, Place]
 
 
 class _Places(CodegenState):
@@ -54,16 +53,19 @@ class _Places(CodegenState):
             self.column += len(value)
 
     def before_codegen(self, node: cst.CSTNode) -> None:
-        self.starts.append(Place(self.line, self.column))
+        self.starts.append((self.line, self.column))
 
     def after_codegen(self, node: cst.CSTNode) -> None:
         start = self.starts.pop()
-        self.found.setdefault(node, Range(start, Place(self.line, self.column)))
+        self.found.setdefault(node, (start, (self.line, self.column)))
 
     def record_syntactic_position(  # type: ignore[override]
         self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
     ) -> _Span:
         return _Span(self, node, start_node, end_node)
+
+
+SILENT[_Places] = LAYOUT
 
 
 class _Span:
@@ -80,13 +82,13 @@ class _Span:
         self.end_node = end_node
 
     def __enter__(self) -> None:
-        self.start = Place(self.state.line, self.state.column)
+        self.start = (self.state.line, self.state.column)
 
     def __exit__(self, *_: object) -> None:
         found = self.state.found
-        start = self.start if self.start_node is None else found[self.start_node].start
-        end = Place(self.state.line, self.state.column) if self.end_node is None else found[self.end_node].end
-        found[self.node] = Range(start, end)
+        start = self.start if self.start_node is None else found[self.start_node][0]
+        end = (self.state.line, self.state.column) if self.end_node is None else found[self.end_node][1]
+        found[self.node] = start, end
 
 
 def text_of(module: cst.Module, node: cst.CSTNode) -> str:
@@ -97,10 +99,10 @@ def text_of(module: cst.Module, node: cst.CSTNode) -> str:
 
 
 def places_of(module: cst.Module) -> dict[cst.CSTNode, Range]:
-    """The place of each node of a file."""
+    """The place of each node of a file but for LAYOUT."""
     state = _Places(module.default_indent, module.default_newline)
     module._codegen(state)
     return state.found
 
 
-__all__ = ["Place", "Range", "places_of", "text_of"]
+__all__ = ["LAYOUT", "Place", "Range", "places_of", "text_of"]

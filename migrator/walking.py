@@ -92,13 +92,15 @@ class _Methods:
 class _Part:
     """A node with what is below it but for punctuation; `kinds` has the bits of the classes of all of these nodes."""
 
-    __slots__ = ("below", "kind", "kinds", "node")
+    __slots__ = ("below", "kind", "kinds", "names", "node")
     kinds: int
+    names: tuple[cst.Name, ...] | None  # see names_below; None before anybody asked
 
     def __init__(self, node: cst.CSTNode, below: tuple[_Part, ...]) -> None:
         self.node = node
         self.kind = type(node)
         self.below = below
+        self.names = None
         kinds = _BITS[self.kind]
         for part in below:
             kinds |= part.kinds
@@ -151,6 +153,27 @@ def walk(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
             _walk_parts(part, visitor, methods.of, methods.wanted)
     else:
         _walk(node, visitor)
+
+
+def names_below(node: cst.CSTNode) -> tuple[cst.Name, ...]:
+    """The identifiers read or written in a node; attribute names, keywords and imports left out."""
+    return _names(_PARTS.get(id(node)) or _part(node))
+
+
+def _names(part: _Part) -> tuple[cst.Name, ...]:
+    found = part.names
+    if found is None:
+        kind = part.kind
+        if not part.kinds & _BITS[cst.Name] or kind is cst.ImportAlias or kind is cst.ImportFrom:
+            found = ()
+        elif kind is cst.Name:
+            found = (part.node,)  # type: ignore[assignment]
+        elif kind is cst.Attribute or kind is cst.Arg:
+            found = names_below(part.node.value)  # type: ignore[attr-defined]
+        else:
+            found = tuple([name for below in part.below for name in _names(below)])
+        part.names = found
+    return found  # type: ignore[return-value]
 
 
 def all_in(node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -323,4 +346,4 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
 #: White space, comments and punctuation.
 OF_PUNCTUATION = frozenset(_OF_PUNCTUATION)
 
-__all__ = ["OF_PUNCTUATION", "Transformer", "all_in", "parents_in", "walk"]
+__all__ = ["OF_PUNCTUATION", "Transformer", "all_in", "names_below", "parents_in", "walk"]

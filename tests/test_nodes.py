@@ -10,8 +10,11 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
+from migrator.names.annotated import parse_module
+from migrator.program.parsed import NameCollector
 from migrator.syntax import tree_of
-from migrator.walking import Transformer
+from migrator.walking import Transformer, all_in, names_below, walk
+from tests.test_walking import SYNTAX
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted([*ROOT.glob("fixtures/*/original.py"), *ROOT.glob("migrator/emit/*.py")])[::3]
@@ -109,3 +112,16 @@ def test_a_tree_is_made_once() -> None:
     for _ in range(2):
         with pytest.raises(SyntaxError):
             tree_of("a b")
+
+
+def test_names_below_are_those_that_a_visitor_collects() -> None:
+    for path in FILES[:4]:
+        module = parse_module(path.read_text(encoding="utf-8"))
+        for node in all_in(module):
+            collector = NameCollector()
+            walk(node, collector)
+            assert list(names_below(node)) == collector.found
+    syntax = parse_module(SYNTAX)
+    collector = NameCollector()
+    walk(syntax, collector)
+    assert list(names_below(syntax)) == collector.found

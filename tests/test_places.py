@@ -9,7 +9,7 @@ import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrator.names.annotated import parse_module
-from migrator.places import places_of, text_of
+from migrator.places import LAYOUT, places_of, text_of
 from migrator.program.calls import nodes_in
 from tests.test_walking import SYNTAX
 
@@ -31,10 +31,11 @@ def test_the_same_as_libcst(name: str) -> None:
     module = parse_module(TEXTS[name])
     expected = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     found = places_of(module)
-    assert found.keys() == expected.keys() and found.keys() <= set(nodes_in(module))
-    for node, place in expected.items():
-        assert found[node].start == (place.start.line, place.start.column)  # type: ignore[attr-defined]
-        assert found[node].end == (place.end.line, place.end.column)  # type: ignore[attr-defined]
+    asked_for = {node: place for node, place in expected.items() if type(node) not in LAYOUT}
+    assert asked_for.keys() <= found.keys() <= expected.keys() <= set(nodes_in(module))
+    for node, place in asked_for.items():
+        assert found[node][0] == (place.start.line, place.start.column)  # type: ignore[attr-defined]
+        assert found[node][1] == (place.end.line, place.end.column)  # type: ignore[attr-defined]
     assert text_of(module, module) == module.code == TEXTS[name]
     for node in found:
         if isinstance(node, (cst.BaseExpression, cst.BaseStatement, cst.BaseSmallStatement)):

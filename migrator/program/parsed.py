@@ -19,7 +19,7 @@ from migrator.places import Range, places_of, text_of
 from migrator.program.clusters import Cluster
 from migrator.program.spread import Spread, line_starts
 from migrator.source.discovery import module_files
-from migrator.walking import Transformer, parents_in, walk
+from migrator.walking import Transformer, names_below, parents_in, walk
 
 
 class Blocked(Exception):
@@ -156,7 +156,7 @@ class ParsedFile:
             return self.position(self.origins[node])
         if found is None or node is None:
             return Position((1, 1))
-        line, column = found.start
+        line, column = found[0]
         if self.spread is not None:
             line, column = self.spread.original(line, column)
         return Position((line, column + 1), self._orders.get(node))
@@ -165,7 +165,7 @@ class ParsedFile:
         """The offsets of a node of this file's tree in its text: where it begins, and where it has ended."""
         lines = line_starts(self.written)
         start, end = self._positions[node]
-        return lines[start.line - 1] + start.column, lines[end.line - 1] + end.column
+        return lines[start[0] - 1] + start[1], lines[end[0] - 1] + end[1]
 
     @cached_property
     def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
@@ -197,6 +197,15 @@ class ParsedFile:
     def functions(self) -> dict[str, cst.FunctionDef]:
         """Top-level functions by name."""
         return {s.name.value: s for s in self.module.body if isinstance(s, cst.FunctionDef)}
+
+    @cached_property
+    def classes(self) -> dict[str, cst.ClassDef]:
+        """Top-level classes by name, the first of each."""
+        found: dict[str, cst.ClassDef] = {}
+        for statement in self.module.body:
+            if isinstance(statement, cst.ClassDef):
+                found.setdefault(statement.name.value, statement)
+        return found
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -300,14 +309,12 @@ def attributes_named(node: cst.CSTNode, name: str) -> list[cst.Attribute]:
 
 def name_nodes(node: cst.CSTNode) -> list[cst.Name]:
     """The identifiers read or written anywhere in `node`."""
-    collector = NameCollector()
-    walk(node, collector)
-    return collector.found
+    return list(names_below(node))
 
 
 def names_in(node: cst.CSTNode) -> set[str]:
     """Names read or written anywhere in `node`."""
-    return {name.value for name in name_nodes(node)}
+    return {name.value for name in names_below(node)}
 
 
 @dataclass(frozen=True)

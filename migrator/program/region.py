@@ -91,19 +91,14 @@ def attributes_of(node: cst.CSTNode) -> list[tuple[cst.Attribute, cst.BaseExpres
 
 def class_of(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tuple[ParsedFile, cst.ClassDef] | None:
     """The top-level class that a name or `module.name` refers to, here or in a sibling module."""
-    if isinstance(node, cst.Name):
-        for statement in file.module.body:
-            if isinstance(statement, cst.ClassDef) and statement.name.value == node.value:
-                return file, statement
+    if isinstance(node, cst.Name) and node.value in file.classes:
+        return file, file.classes[node.value]
     origin = file.imports.resolve(node)
     module, _, name = (origin or "").rpartition(".")
     other = project.sibling(file, module) if module else None
-    if other is None or other is file:
+    if other is None or other is file or name not in other.classes:
         return None
-    return next(
-        ((other, s) for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name),
-        None,
-    )
+    return other, other.classes[name]
 
 
 class References(cst.CSTVisitor):

@@ -114,8 +114,9 @@ def _answers(parts: Mapping[int, Sequence[Source]], options: Options, jobs: int)
         jobs = _processors() if sum(sizes.values()) > _WORTH_IT else 1
     jobs = min(jobs, len(parts))
     if jobs < 2:
-        for place, part in parts.items():
-            yield place, _packed(migrate_part(part, options))
+        with _seldom_collecting():  # once for all parts: it looks through everything at its end
+            for place, part in parts.items():
+                yield place, _packed(migrate_part(part, options))
         return
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool

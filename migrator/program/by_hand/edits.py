@@ -84,7 +84,7 @@ def edited(
     towers = frozenset({name}) if training.towers else frozenset()
     said = (*file.said, *training.said)
     written = replace(file, module=module, spread=made, said=said, clusters=clusters, towers=towers)
-    for key in ("imports", "_positions", "parents", "functions", "names", "names_at_top", "constants"):
+    for key in ("imports", "_positions", "parents", "functions", "classes", "names", "names_at_top", "constants"):
         written.__dict__.pop(key, None)
     return written
 
