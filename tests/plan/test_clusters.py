@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from migrator.bridge.assemble import library
 from migrator.cli.program import program as command
 from migrator.findings import Finding, Severity
 from migrator.migrate import Options, migrate
@@ -167,6 +171,52 @@ def test_a_bridge_has_it_as_settings_of_its_support_file() -> None:
     served, findings = migrated(TEXT, style="bridge", servers="worker=2,ps=1")
     assert 'SERVERS = {"worker": 2, "ps": 1}' in served[SUPPORT] and served[SUPPORT].endswith("\n\n\nstart_servers()\n")
     assert {"TFM753", "TFM754"} <= {one.code for one in findings}
+
+
+@pytest.mark.parametrize(
+    ("task", "servers", "workers", "by_evaluator", "by_coordinator"),
+    [
+        ("worker", 0, 1, "evaluates", "evaluates"),  # without a cluster
+        ("chief", 2, 3, "trains", "evaluates"),
+        ("worker", 2, 3, "trains", "trains"),  # where it serves
+        ("master", 2, 3, "evaluates", "evaluates"),
+        ("chief", 0, 2, "trains", "evaluates"),
+        ("worker", 0, 2, "trains", "trains"),
+        ("evaluator", 0, 0, "evaluates all", "is idle"),
+    ],
+)
+def test_who_evaluates_in_a_bridge(
+    task: str, servers: int, workers: int, by_evaluator: str, by_coordinator: str
+) -> None:
+    told: list[str] = []
+
+    class Listener:
+        results = exports = None
+
+        def __init__(self, *given: object) -> None:
+            pass
+
+    def train(estimator: object, spec: object, listeners: Sequence[object] = ()) -> None:
+        told.append("evaluates" if listeners else "trains")
+
+    config = SimpleNamespace(
+        task_type=task,
+        num_ps_replicas=servers,
+        num_worker_replicas=workers,
+        is_chief=task in ("chief", "master") or (task == "worker" and workers == 1),
+    )
+    for evaluates_on, expected in (("evaluator", by_evaluator), ("coordinator", by_coordinator)):
+        told.clear()
+        names: dict[str, Any] = {
+            "TaskType": SimpleNamespace(MASTER="master", EVALUATOR="evaluator"),
+            "EVALUATES_ON": evaluates_on,
+            "EvaluatingListener": Listener,
+            "_train": train,
+            "_evaluate_checkpoints": lambda *given: told.append("evaluates all"),
+        }
+        exec(library().definitions["train_and_evaluate"].text, names)
+        names["train_and_evaluate"](SimpleNamespace(config=config), None, None)
+        assert (told or ["is idle"]) == [expected]
 
 
 def test_a_second_run_changes_the_settings_of_a_support_file() -> None:

@@ -24,7 +24,9 @@ def train_and_evaluate(estimator, train_spec, eval_spec):
             _evaluate_checkpoints(estimator, train_spec, eval_spec)
         return None
     on_cluster = config.num_ps_replicas > 0 or config.num_worker_replicas > 1
-    if on_cluster and not (EVALUATES_ON == "coordinator" and config.is_chief):
+    evaluates = config.is_chief and EVALUATES_ON == "coordinator"
+    evaluates |= config.task_type == TaskType.MASTER and config.num_ps_replicas > 0  # a master always does
+    if on_cluster and not evaluates:
         _train(estimator, train_spec)
         return None
     listener = EvaluatingListener(estimator, train_spec, eval_spec)
