@@ -26,7 +26,8 @@ _LEFT = (Severity.ERROR, Severity.MANUAL)
 class Options:
     """What the user chose: the strategy (auto, one-device, parameter-server, multi-worker-mirrored) and the style.
 
-    The style is native, bridge (all code stays, and runs through a support file) or auto: native.
+    The style is native, bridge (all code stays, and runs through a support file), module (under the strategy dtensor:
+    a tf.Module in the place of a Keras model) or auto: native.
     `keras` is the generation of Keras that is written for, "2" or "3", and `loop` what trains: fit, or custom.
     `bridge` says that with auto a program becomes a bridge where the native form is blocked.
     `inside` says that the one program has no place for files beside it: what its bridge needs stands inside of it.
@@ -67,13 +68,17 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     """
     results = _migrated(sources, options)
     layouts = _layouts(options)
-    if layouts is None or not layouts.by_size:
-        return results
-    from migrator.migration.mesh_sizes import Room, with_sizes
-    from migrator.targets.sizes import memory
+    if layouts is not None and layouts.by_size:
+        from migrator.migration.mesh_sizes import Room, with_sizes
+        from migrator.targets.sizes import memory
 
-    room = Room(memory(options.device_memory), *layouts.dimensions[0])
-    return with_sizes(results, room, lambda chosen: _migrated(sources, replace(options, layouts=chosen)))
+        room = Room(memory(options.device_memory), *layouts.dimensions[0])
+        results = with_sizes(results, room, lambda chosen: _migrated(sources, replace(options, layouts=chosen)))
+    if layouts is not None and options.style == "module":
+        from migrator.migration.mesh_modules import with_modules
+
+        results = with_modules(results)
+    return results
 
 
 def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:

@@ -127,7 +127,8 @@ class Settings:
     default="auto",
     show_default=True,
     help="The form of models: native Keras layers, or bridge (all code stays, and runs through a file beside it); auto "
-    "takes the bridge for programs whose native form is blocked.",
+    "takes the bridge for programs whose native form is blocked. With --strategy dtensor also module: a tf.Module, its "
+    "optimizer and its steps by hand, without Keras.",
 )
 @click.option(
     "--keras",
@@ -322,6 +323,8 @@ def _codes(words: str) -> tuple[str, ...]:
 def _check_layouts(asked: Mapping[str, Any]) -> None:
     """Wrong usage where the mesh or the layouts make no sense."""
     if asked["strategy"] != "dtensor":
+        if asked["style"] == "module":
+            raise click.UsageError("--style module is for --strategy dtensor")
         if asked["mesh"] or asked["layouts"] or asked["device_memory"]:
             raise click.UsageError("--mesh, --layout and --device-memory are for --strategy dtensor")
         return

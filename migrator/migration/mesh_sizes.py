@@ -36,11 +36,19 @@ class Result(Protocol):
     """One file afterwards, see `migrate.Result`."""
 
     @property
-    def source(self) -> Source: ...
+    def source(self) -> Source:
+        """The file as it was."""
+        ...
+
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """Its new text."""
+        ...
+
     @property
-    def findings(self) -> tuple[Finding, ...]: ...
+    def findings(self) -> tuple[Finding, ...]:
+        """What is told of it."""
+        ...
 
 
 _Result = TypeVar("_Result", bound=Result)
@@ -69,13 +77,13 @@ def with_sizes(
     """The results with the layouts that were chosen; `again` gives those with such layouts of a command line."""
     before = {one.source.path: one.source.text for one in results}
     after = {one.source.path: one.text for one in results}
-    programs = [path for path, text in after.items() if _MAKES in text and _MAKES not in before[path]]
+    programs = [path for path, text in after.items() if makes_mesh(before[path], text)]
     plans: dict[Path, _Planned] = {}
     texts = {path: text for path, text in before.items() if text}
     together = {path: connected(texts, {path}) | {path} for path in programs}
     for path in programs:
         known = {one: after[one] for one in together[path] if one in after}
-        place = next((f for one in results for f in one.findings if Path(f.path) == path and _is_place(f)), None)
+        place = next((f for one in results for f in one.findings if Path(f.path) == path and is_place(f)), None)
         plans[path] = _planned(path, known, before, room, place)
     for path in programs:
         for other in programs:
@@ -93,7 +101,7 @@ def with_sizes(
                 continue
             new = made[plan.layouts][other]
             if plan.finding.severity is _MANUAL:
-                new = _unchanged(new)
+                new = unchanged(new)
             if other == path:
                 new = _telling(new, plan.finding)
             final[other] = new
@@ -103,7 +111,12 @@ def with_sizes(
 _MANUAL = Severity.MANUAL
 
 
-def _is_place(finding: Finding) -> bool:
+def makes_mesh(before: str, after: str) -> bool:
+    """Whether a file has become one that makes a model for a mesh."""
+    return _MAKES in after and _MAKES not in before
+
+
+def is_place(finding: Finding) -> bool:
     """Whether a finding stands where a program is made."""
     return finding.code in ("TFM101", "TFM780") and finding.message != ""
 
@@ -112,7 +125,8 @@ def _telling(result: _Result, finding: Finding) -> _Result:
     return replace(result, findings=tuple(sorted({*result.findings, finding})))  # type: ignore[type-var]
 
 
-def _unchanged(result: _Result) -> _Result:
+def unchanged(result: _Result) -> _Result:
+    """A file as it was, with what stood in the way of it."""
     kept = tuple(one for one in result.findings if one.severity in (Severity.MANUAL, Severity.ERROR))
     return replace(result, text=result.source.text, findings=kept)  # type: ignore[type-var]
 
@@ -201,4 +215,4 @@ def _named(operation: Operation) -> str | None:
     return None
 
 
-__all__ = ["CHOSEN", "UNKNOWN", "Room", "with_sizes"]
+__all__ = ["CHOSEN", "UNKNOWN", "Result", "Room", "is_place", "makes_mesh", "unchanged", "with_sizes"]

@@ -14,7 +14,7 @@ from migrator.targets import EVALUATE_ON, LOOPS, STRATEGIES
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-STYLES = ("auto", "native", "bridge")
+STYLES = ("auto", "native", "bridge", "module")
 KERAS = ("2", "3")
 _CODES = re.compile(r"TFM\d{0,3}")
 _GIVEN = ("mesh", "layouts", "device_memory", "servers")

@@ -178,6 +178,24 @@ functions and files. Without `--layout auto` nothing of this is asked.
 """,
     ),
     Rule(
+        "TFM783",
+        "a program that is not written as a tf.Module",
+        Severity.MANUAL,
+        """
+`--strategy dtensor --style module` writes a program with DTensor's core API, as its guide does: the model is a
+`tf.Module` whose layers make `DVariable`s by `call_with_layout`, the optimizer is a module of a few lines, and a
+training step is one `tf.function`. Nothing of Keras is left, so the program runs with Keras 3 installed as well as
+with tf_keras. Gradients are laid out as their variables (TFM777), steps are counted by a variable (TFM773), and what is
+assigned is computed once, not read again.
+
+It is written for Estimators whose model is made in straight lines of one function: dense layers with Glorot's
+initial values, activations, functions of tensors; cross entropies of logits over classes and mean squared errors;
+gradient descent, momentum and Adam at constant rates; and the accuracy of classes. Widths have to be known (as
+for TFM782), because a module makes its variables when it is made. For anything else leave `--style module` out: the
+program on Keras' DTensor is written for more.
+""",
+    ),
+    Rule(
         "TFM799",
         "a program of TensorFlow 2 that is not made one for a mesh",
         Severity.MANUAL,

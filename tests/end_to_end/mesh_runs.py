@@ -26,14 +26,20 @@ def whole(variable):
 
 
 def weights_of(model):
-    """The weights of a model's layers: without those of the metrics that it holds."""
+    """The weights of a model's layers: without those of the metrics that it holds. A tf.Module has its own by name."""
+    if not isinstance(model, tf.keras.Model):
+        return sorted(
+            model.trainable_variables,
+            key=lambda one: (one.name.rpartition("/")[0], one.name.endswith("bias:0")),
+        )
     counted = {id(variable) for metric in model.metrics for variable in metric.variables}
     return [weight for weight in model.weights if id(weight) not in counted]
 
 
 def drops(model, loop):
     """What the first dropout of a model makes of ones, twice: the part of every device."""
-    layer = next((layer for layer in model.layers if isinstance(layer, tf.keras.layers.Dropout)), None)
+    layers = model.layers if isinstance(model, tf.keras.Model) else []
+    layer = next((layer for layer in layers if isinstance(layer, tf.keras.layers.Dropout)), None)
     if layer is None:
         return []
     drop = tf.function(lambda values: layer(values, training=True))

@@ -45,7 +45,8 @@ def write(text: str, folder: Path, name: str, mesh: str = "", layouts: tuple[str
     """Migrates a program and writes it."""
     source = decode(Path("train.py"), text.encode())
     assert isinstance(source, Source)
-    [result] = migrate([source], Options("dtensor", "native", mesh=mesh, layouts=layouts, **options))  # type: ignore[arg-type]
+    given = {"style": "native", **options}
+    [result] = migrate([source], Options("dtensor", mesh=mesh, layouts=layouts, **given))  # type: ignore[arg-type]
     assert not [f for f in result.findings if f.severity is Severity.MANUAL], result.findings
     path = folder / name
     path.write_text(result.text, encoding="utf-8")

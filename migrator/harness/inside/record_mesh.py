@@ -17,6 +17,9 @@ import sources
 
 MARK = "tf_migrate_step"
 SKIPPED = "skipped"  # in the place of a pending call that was not made
+#: What the slots of an optimizer by hand are called before the variable's own name, as Keras has it ("m/dense/kernel"),
+#: and what the tool calls them.
+SLOTS = {"m": "first_moment", "v": "second_moment", "momentum": "momentum", "accumulator": "accumulator"}
 ASSIGNING = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
@@ -71,7 +74,9 @@ def describe(tf, variable):
 
 
 class ByHand(object):
-    """In the place of an optimizer, where a program's step assigns the variables itself. Its rate is not known."""
+    """In the place of an optimizer, where a program's step assigns the variables itself. Its rate is not known, and its
+    slots are known by their names only.
+    """
 
     def __init__(self, loop):
         loop.make_counter()
@@ -251,6 +256,8 @@ class MeshSteps(object):
             step.applied = 1
             with tf.init_scope():
                 step.optimizer = self.loop.optimizer or ByHand(self.loop)
+            trained = [variable for _, variable in step.gradients]
+            self.recorder.slots[id(step.optimizer)] = _slots_by_hand(_assigned(graph, _read(graph)), trained)
             self.by_hand[id(function)] = step
         if apart:
             step.gradients = []
@@ -340,6 +347,18 @@ def _assigned(graph, variables):
     outside = {id(internal): id(external) for external, internal in graph.captures}
     handles = {outside.get(id(one.inputs[0])) for one in graph.get_operations() if one.type in ASSIGNING}
     return [variable for variable in variables if id(variable.handle) in handles]
+
+
+def _slots_by_hand(assigned, trained):
+    """[(variable, name of the slot, slot)] of variables that a step assigns, by their names and shapes."""
+    by_name = {variable.name.partition(":")[0]: variable for variable in trained}
+    found = []
+    for one in assigned:
+        slot, _, name = one.name.partition(":")[0].partition("/")
+        variable = by_name.get(name)
+        if slot in SLOTS and variable is not None and one.shape == variable.shape:
+            found.append((variable, SLOTS[slot], one))
+    return found
 
 
 def _distinct(variables):
