@@ -606,6 +606,8 @@ class _Counted(cst.CSTVisitor):
 
 def _gradients(file: ModernFile) -> Iterable[Change]:
     """Gradients of a tape that are given to an optimizer as they come."""
+    if _laid_out_by_own_optimizers(file):
+        return
     seen: set[cst.Call] = set()
     apart = _applied_outside(file)
     for function in reversed(file.functions):  # inner ones before those around them
@@ -625,6 +627,17 @@ def _gradients(file: ModernFile) -> Iterable[Change]:
                     "not lie as its variable: relayout every gradient to its variable's layout first"
                 )
                 yield Change("TFM777", call, message, severity=Severity.REVIEW)
+
+
+def _laid_out_by_own_optimizers(file: ModernFile) -> bool:
+    """Whether a file's optimizers are all of its own, and lay gradients out themselves before they apply them."""
+    own = [one for one in file.functions if one.name.value == "apply_gradients"]
+    for one in own:
+        methods = _Methods()
+        walk(one.body, methods)
+        if "relayout" not in methods.found:
+            return False
+    return bool(own) and not any(".optimizers." in (file.name(call.func) or "") for call in file.calls)
 
 
 def _embeddings(file: ModernFile) -> Iterable[Change]:

@@ -353,6 +353,26 @@ APART = (
 )
 
 
+def test_gradients_that_an_optimizer_of_the_program_lays_out() -> None:
+    """Where all of its optimizers do, and none is Keras'."""
+    laid = (
+        "class Descent:\n    def apply_gradients(self, gradients, variables):\n"
+        "        for g, v in zip(gradients, variables):\n            v.assign_sub(dtensor.relayout(g, v.layout))\n"
+    )
+    step = (
+        "@tf.function\ndef step(x):\n    with tf.GradientTape() as tape:\n        loss = f(x)\n"
+        "    Descent().apply_gradients(tape.gradient(loss, variables), variables)\n"
+    )
+    text = HEAD + MESH + laid + step
+    assert modern(text) == (text, [])
+    for trap in (
+        text.replace("dtensor.relayout(g, v.layout)", "g"),
+        text + laid.replace("Descent", "Other").replace("dtensor.relayout(g, v.layout)", "g"),
+    ):
+        new, findings = modern(trap)
+        assert new == trap and [one.split()[0] for one in findings] == ["TFM777"], trap
+
+
 def test_gradients_that_are_applied_outside_of_their_function() -> None:
     in_place = APART.replace("def step(x):\n    ", "for x in batches:\n    ")
     assert modern(APART) == (APART, []) and modern(in_place) == (in_place, [])
