@@ -242,12 +242,13 @@ def _bridged(
 
 def _may_be_bridged(text: str) -> bool:
     """Whether a text may hold an Estimator (those of tf.contrib.learn have their names from what they learn), or a
-    session, or is of TensorFlow 1 otherwise.
+    session, or has operations run at once, or is of TensorFlow 1 otherwise.
     """
     from migrator.names.standing import needs_tensorflow_1
 
     of_contrib = "contrib" in text and ("learn" in text or "slim" in text)
     spoken_of = "stimator" in text or of_contrib or "Session" in text or "Supervisor" in text
+    spoken_of |= "enable_eager_execution" in text or "enable_v2_behavior" in text
     return spoken_of or needs_tensorflow_1(text)
 
 

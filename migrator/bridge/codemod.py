@@ -32,7 +32,7 @@ _V1 = "tensorflow.compat.v1"
 _V2 = "tf.compat.v2."
 #: Calls that turn off what the support file runs on.
 _SWITCHES_OFF = ("tf.disable_v2_behavior", "tf.disable_eager_execution", "tf.disable_resource_variables")
-_EAGER = ("tf.enable_eager_execution", "tf.enable_v2_behavior", "tf.contrib.eager.enable_eager_execution")
+EAGER = ("tf.enable_eager_execution", "tf.enable_v2_behavior", "tf.contrib.eager.enable_eager_execution")
 # Keras models that a driver makes, or may make: they are those of TensorFlow 2, which have no session.
 _MADE_BY_KERAS = ("tf.keras.Sequential", "tf.keras.models.load_model", "tf.keras.applications", "tf.keras.estimator")
 # What TensorFlow 2.21 takes from Keras where it is asked for it.
@@ -65,7 +65,8 @@ class Support:
     `graphs` says that the program has sessions of its own and no Estimator: all of it is TensorFlow 1 code. It may do
     without the file then, if that is not `needed`. `runs` says that the file is part of a program: how TensorFlow runs
     is no business of another. `alone` says that the files which import TensorFlow for it are those of other programs:
-    it turns TensorFlow 2 off by itself then.
+    it turns TensorFlow 2 off by itself then. `eager` says that a program without an Estimator has no sessions either:
+    its operations run at once, as they do in TensorFlow 2.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Support:
     needed: bool = True
     runs: bool = True
     alone: bool = False
+    eager: bool = False
 
     @property
     def line(self) -> str:
@@ -540,7 +542,7 @@ class _File:
     def _is_eager(self) -> bool:
         """Whether some of the file counts on operations that run at once, or on Keras models made where they do."""
         read = {canonical(reference.origin) for reference in self.names.references}
-        return self.for_two or any(one in _EAGER or one.startswith(_MADE_BY_KERAS) for one in read)
+        return self.for_two or any(one in EAGER or one.startswith(_MADE_BY_KERAS) for one in read)
 
     # -- imports -----------------------------------------------------------------------------------------------------
 
@@ -719,7 +721,7 @@ class _File:
         if self.needs_tensorflow:
             lines.append(f"import {_V1} as tf")
         if self.turns_off:
-            lines.append("tf.disable_v2_behavior()")
+            lines += [f"tf.{switch}()" for switch in self._switches()]
         if self.needs_slim and not any(b.origin == "tf_slim" for b in self.names.imported()):
             lines.append("import tf_slim")
         if not lines:
@@ -746,8 +748,12 @@ class _File:
             self.needs_tensorflow = self.turns_off = True
             return
         end = self._line_end(found)
-        text = f"{local}.disable_v2_behavior()\n"
+        text = "".join(f"{local}.{switch}()\n" for switch in self._switches())
         self.edits[end, end] = text if self.raw[:end].endswith(b"\n") else f"\n{text}"
+
+    def _switches(self) -> tuple[str, ...]:
+        """What turns off TensorFlow 2, or all of it but that operations run at once."""
+        return ("disable_tensor_equality", "disable_v2_tensorshape") if self.support.eager else ("disable_v2_behavior",)
 
     def _line_end(self, statement: ast.stmt) -> int:
         """Where the line behind a statement begins."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from migrator.bridge.assemble import assemble, extended, held_by, in_the_way, library, section, with_settings
 from migrator.bridge.codemod import (
     COMMENT,
+    EAGER,
     Bridged,
     Handed,
     Problem,
@@ -32,7 +33,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.free import free
 from migrator.names.references import Names, chain_of
 from migrator.names.spelling import canonical
-from migrator.names.standing import needs_tensorflow_1
+from migrator.names.standing import needs_tensorflow_1, standing
 from migrator.source.discovery import SUFFIXES
 from migrator.source.notebooks import END_OF_CELL, NEW_CELL
 from migrator.source.reading import is_notebook
@@ -50,6 +51,8 @@ _KERAS_MOVED = (
 # Names of the support file that train on parameter servers.
 _ON_SERVERS = frozenset(("Estimator", "train_and_evaluate"))
 _PACKAGES = ("tensorflow", HOROVOD.partition(".")[0])
+#: What a file says that has sessions, or whose operations run at once.
+_OF_MAKERS = ("Session", "slim", "Supervisor", "enable_eager_execution", "enable_v2_behavior")
 _MENTIONS = ("tensorflow", "stimator")
 
 
@@ -138,6 +141,7 @@ class _Project:
         self.reaches: dict[Path, list[Path]] = {}
         self.rest: dict[Path, Bridged] = {}
         self.alone: set[Path] = set()
+        self.eager: set[Path] = set()  # files of programs whose operations run at once
         self.result = Bridges()
         self.distributed = frozenset(
             name
@@ -155,7 +159,7 @@ class _Project:
                 places = self._makers(path)
                 if places:
                     makers[path] = places
-                elif "Session" in self.texts[path] or "slim" in self.texts[path] or "Supervisor" in self.texts[path]:
+                elif any(word in self.texts[path] for word in _OF_MAKERS):
                     made = self._sessions(path)
                     sessions.update({path: made} if made else {})
         self.rest = self._rest(left, {*makers, *sessions})
@@ -272,9 +276,11 @@ class _Project:
             if path not in others and not any(MARK in self.texts[one] for one in others):  # else it was migrated before
                 self._tell_shared(path, makers[path][0], others[0])
         self.reaches = reaches
+        if graphs:
+            self.eager.update(*(reach for reach in reaches.values() if self._is_eager(reach)))
         tried = {}
         for reach in reaches.values():
-            kinds = {path: Support(NAME, graphs=graphs, alone=path in self.alone) for path in reach}
+            kinds = {path: self._kind(path, graphs) for path in reach}
             tried.update({path: self._try(path, kind) for path, kind in kinds.items()})
         blocked = {start for start, reach in reaches.items() if any(tried[path].blocking for path in reach)}
         self._tell_blocked(makers, reaches, blocked, tried, graphs)
@@ -289,6 +295,14 @@ class _Project:
                 self.result.files.update(going[start])
         for group in _groups(going, changing):
             self._bridge(group, going, makers, tried, graphs)
+
+    def _kind(self, path: Path, graphs: bool) -> Support:
+        return Support(NAME, graphs=graphs, alone=path in self.alone, eager=path in self.eager)
+
+    def _is_eager(self, files: Collection[Path]) -> bool:
+        """Whether a program asks for eager execution and has no session."""
+        read = {canonical(one.origin) for path in files for one in self._read(path).references}
+        return not read.isdisjoint(EAGER) and read.isdisjoint(MAKERS)
 
     def _lends(self, path: Path, own: Collection[Path]) -> bool:
         """Whether a file that another form has changed gives the files of a program what it gave them."""
@@ -410,10 +424,13 @@ class _Project:
     def _sessions(self, path: Path) -> list[ast.expr]:
         """Where a file of TensorFlow 1 code has what makes sessions, whatever the version that runs it.
 
-        It may be called there, or be given a name, be handed to a function, or be derived from.
+        A file without them may say that all operations run at once: it is a program as well. A maker may be called
+        there, or be given a name, be handed to a function, or be derived from.
         """
         names = self._read(path)
         places = {r.nodes[-1]: r.nodes[0] for r in names.references if canonical(r.origin) in MAKERS}
+        if not places and any(one.name in EAGER for one in standing(self.texts[path])):  # else it runs as it is
+            places = {r.nodes[-1]: r.nodes[0] for r in names.references if canonical(r.origin) in EAGER}
         if not places or is_for_two(self.texts[path], names):
             return []
         apart: set[ast.AST] = set()  # what only speaks of the type, or is for another version
@@ -539,6 +556,7 @@ class _Project:
                     inside=inside,
                     of="" if inside else placed.support(path, name).of,
                     alone=path in self.alone,
+                    eager=path in self.eager,
                 ),
                 path not in imported,
             )
@@ -584,7 +602,8 @@ class _Project:
             code = "TFM155"
             if graphs:
                 code = "TFM199"
-                message = "the program keeps its graph and its sessions, as TensorFlow 2.21 has them in tf.compat.v1"
+                what = "eager code" if start in self.eager else "graph and its sessions"
+                message = f"the program keeps its {what}, as TensorFlow 2.21 has them in tf.compat.v1"
                 message += f"; {runs} has what it lacks" if needed else ""
             if any(HOROVOD in self.texts[path] for path in reaches[start]):
                 message += "; the workers of TF_CONFIG take the place of Horovod's (TFM186)"

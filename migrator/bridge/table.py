@@ -163,6 +163,8 @@ SUPPLIED.update(
             for name in ("layer_norm", "xavier_initializer", "l1_regularizer", "l2_regularizer")
         },
         "tf.contrib.layers.xavier_initializer_conv2d": "xavier_initializer",
+        "tf.contrib.eager.Iterator": "EagerIterator",
+        **{f"tf.contrib.eager.metrics.{name}": f"Eager{name}" for name in ("Mean", "Accuracy")},
         **{
             f"tf.contrib.metrics.{name}": name
             for name in (

@@ -193,7 +193,7 @@ to a session. Then the session stays as it is. Give each program a file of its o
     ),
     Rule(
         "TFM199",
-        "a program that keeps its sessions",
+        "a program that keeps its sessions, or its eager code",
         Severity.REVIEW,
         """
 A program that trains, or computes, in sessions of its own and has no Estimator comes out natively where its loop is
@@ -203,6 +203,10 @@ which every file of the program says, so that code builds one default graph, as 
 not (tf.contrib, say), or has from Keras 2 (tf.layers, the cells of recurrent networks), comes from `keras_estimator.py`
 beside the program, see TFM155. Variables, checkpoints, servers and queues are those of TensorFlow 1. Files that a
 program with an Estimator uses, too, do not turn TensorFlow 2 off; those of the session do that for both (TFM148).
+
+A program of TensorFlow 1 that calls `tf.enable_eager_execution()` and has no session stays eager: its files say
+`tf.disable_tensor_equality()` and `tf.disable_v2_tensorshape()` instead, and `tf.contrib.eager` is what TensorFlow 2.21
+has of it, or `keras_estimator.py`.
 
 Such a program runs on TensorFlow 2.21, and is no program of TensorFlow 2: no strategy of tf.distribute, no Keras
 model, nothing eager. Operations that draw random numbers have their seeds from their place in the graph, which may

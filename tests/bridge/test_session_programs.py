@@ -47,6 +47,7 @@ STAYS = {
     "types alone": "import tensorflow.compat.v1 as tf\nfrom typing import Optional\n\n\n"
     "def f(s: tf.Session, t: Optional[tf.Session] = None) -> 'tf.Session':\n    u: tf.Session = t\n"
     "    return s if isinstance(u, (tf.Session, tf.InteractiveSession)) else tf.log(u)\n",
+    "eager anywhere": "import tensorflow as tf\n\ntf.compat.v1.enable_eager_execution()\nprint(tf.reduce_sum([1]))\n",
     "another Session": "import tensorflow as tf\nfrom requests import Session\n\nSession().get(tf.__version__)\n",
 }
 
@@ -55,6 +56,69 @@ STAYS = {
 def test_stays(text: str) -> None:
     found = bridged(train=text)
     assert not found.texts and not found.findings
+
+
+EAGER = """\
+import numpy as np
+import tensorflow as tf
+import layer
+
+tf.enable_eager_execution()
+tfe = tf.contrib.eager
+w = tfe.Variable([[0.0]], name="w")
+step = tf.train.get_or_create_global_step()
+optimizer = tf.train.AdamOptimizer(0.1)
+x = np.linspace(-1.0, 1.0, 8).astype(np.float32)[:, None]
+data = tf.data.Dataset.from_tensor_slices((x, 3 * x)).batch(2)
+mean, right = tfe.metrics.Mean(), tfe.metrics.Accuracy("right")
+iterator = tfe.Iterator(data)
+print(int(x.shape[1]), tf.constant(x).shape[1].value, iterator.get_next()[0].numpy().tolist(), len(list(iterator)))
+for a, b in tfe.Iterator(data):
+    with tf.GradientTape() as tape:
+        loss = tf.losses.mean_squared_error(b, layer.apply(a, w))
+    grads = tape.gradient(loss, [w])
+    optimizer.apply_gradients(zip(grads, [w]), global_step=step)
+    mean(loss)
+    right(tf.sign(b), tf.sign(layer.apply(a, w)))
+    print("%d %.6f %.6f %.6f" % (step.numpy(), loss, mean.result(), right.result()))
+mean.init_variables()
+mean(tf.constant([1.0, 3.0]), weights=tf.constant([3.0, 1.0]))
+print(float(mean.result()))
+"""
+LAYER = "import tensorflow as tf\n\n\ndef apply(x, w):\n    return tf.matmul(x, w) + tf.to_float(0.5)\n"
+
+
+def test_eager_programs_stay_eager() -> None:
+    """Each file has what TensorFlow 1 had in its tensors; no file turns eager execution off."""
+    found = bridged(train=EAGER, layer=LAYER)
+    assert [(one.code, one.line) for one in found.findings[PATH]] == [("TFM199", 5)]
+    switches = "import tensorflow.compat.v1 as tf\ntf.disable_tensor_equality()\ntf.disable_v2_tensorshape()\n"
+    for path in (PATH, Path("layer.py")):
+        assert switches in found.texts[path] and "disable_v2_behavior" not in found.texts[path]
+    assert "\ntf.enable_eager_execution()\n" in found.texts[PATH]
+
+
+def test_an_eager_program_with_sessions_turns_tensorflow_2_off_first() -> None:
+    found = bridged(train=PLAIN.replace("\n\n", "\n\nif FLAGS.eager:\n    tf.enable_eager_execution()\n", 1))
+    assert "tf.disable_v2_behavior()\n" in found.texts[PATH] and "tensorshape" not in found.texts[PATH]
+
+
+@pytest.mark.tensorflow
+def test_eager_programs_compute_the_same(tmp_path: Path) -> None:
+    new_python = migrated_python()
+    if new_python is None or not TENSORFLOW1:
+        pytest.skip("TF_MIGRATE_TENSORFLOW1_PYTHON names no TensorFlow 1.15.5, or no environments")
+    printed = []
+    for side, python in (("old", Path(TENSORFLOW1)), ("new", new_python)):
+        folder = tmp_path / side
+        folder.mkdir()
+        texts = {PATH: EAGER, Path("layer.py"): LAYER}
+        for path, text in {**texts, **(bridged(train=EAGER, layer=LAYER).texts if side == "new" else {})}.items():
+            (folder / path).write_text(text)
+        done = warm.run(python, str(folder / PATH), cwd=folder)
+        assert not done.returncode, done.stderr[-4000:]
+        printed.append(done.stdout)
+    assert printed[0] == printed[1] and printed[0].count("\n") == 6
 
 
 def test_a_program_that_needs_nothing_else_has_no_file_beside_it() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import threading
+import weakref
 
 import tensorflow as tf
 
@@ -39,6 +41,46 @@ def _input_context(strategy):
     return tf.distribute.InputContext(replicas // own, number, replicas)
 
 
+class Queues:
+    """The threads that fill the queues of an input_fn, as the sessions of TensorFlow 1 start them."""
+
+    def __init__(self, graph):
+        self._closed = threading.Event()
+        self._runners = []  # for each queue: what its threads run, what closes it, what lets all threads go
+        for runner in graph.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
+            operations = [*runner.enqueue_ops, runner.close_op, runner.cancel_op]
+            *fill, close, cancel = (graph.function_of([one])[0] for one in operations)
+            self._runners.append((fill, close, cancel, runner.queue_closed_exception_types))
+        self.error = None
+
+    def start(self):
+        for fill, close, cancel, ends in self._runners:
+            left = list(fill)  # those that have not come to the end
+            for one in fill:
+                arguments = (one, left, close, cancel, ends)
+                threading.Thread(target=self._fill, args=arguments, daemon=True).start()
+
+    def _fill(self, one, left, close, cancel, ends):
+        try:
+            while not self._closed.is_set():
+                one()
+        except ends:
+            left.remove(one)
+            if not left:
+                close()
+        except tf.errors.CancelledError:
+            pass
+        except Exception as error:
+            self.error = error
+            cancel()
+
+    def stop(self):
+        """Ends the threads, which wait for room in their queues."""
+        self._closed.set()
+        for _, _, cancel, _ in self._runners:
+            cancel()
+
+
 class Data:
     """The batches of an input_fn, each a flat list of tensors. The input_fn is called once, in a graph of its own."""
 
@@ -59,14 +101,19 @@ class Data:
             self._flat = tf.nest.flatten(parts, expand_composites=True)
             self._dataset = None
         self._next = None
+        self._queues = None
 
     def _parts(self, element):
         return features_and_labels(element, self._only_features)
 
     def start(self, session):
-        """Initializes tables and iterators, before the first batch is drawn."""
+        """Initializes tables and iterators and begins to fill the queues, before the first batch is drawn."""
         made = self.graph.graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS)
         session.run([one for one in made if getattr(one, "graph", None) is self.graph.graph])
+        if self._queues is None:
+            self._queues = Queues(self.graph)
+            self._queues.start()
+            weakref.finalize(self, self._queues.stop)
 
     def dataset(self):
         """The dataset of the input_fn, which is not called again for it."""
@@ -113,14 +160,22 @@ class Data:
         """Returns the next batch, and what other tensors of the input_fn's graph are in the same step."""
         if not others:
             return self.draw(), []
-        values = self.graph.compute([*self.tensors, *others])
+        values = self._compute([*self.tensors, *others])
         return values[: len(self.tensors)], values[len(self.tensors) :]
 
     def batch_of(self, iterator):
         """The next batch of an iterator: the tensors of all replicas of this process, one behind the other."""
         if self._flat is not None:
-            return self.graph.compute(self._flat)
+            return self._compute(self._flat)
         return self.tensors_of(next(iterator))
+
+    def _compute(self, fetches):
+        try:
+            return self.graph.compute(fetches)
+        except tf.errors.OutOfRangeError:
+            if self._queues is not None and self._queues.error is not None:
+                raise self._queues.error from None
+            raise
 
     def tensors_of(self, element):
         """The tensors of an element of the iterator, of all replicas one behind the other."""

@@ -10,6 +10,11 @@ import itertools
 
 import tensorflow as tf
 from tensorflow.python.eager import context as eager_context
+from tensorflow.python.ops import gradients_util
+
+_QUEUES = ("FIFOQueueV2", "PaddingFIFOQueueV2", "RandomShuffleQueueV2", "PriorityQueueV2")
+_FILES = ("TFRecordReaderV2", "TextLineReaderV2", "WholeFileReaderV2", "FixedLengthRecordReaderV2", "IdentityReaderV2")
+_SHARED = ("IteratorV2", *_QUEUES, *_FILES)
 
 
 class VariableOp:
@@ -277,6 +282,33 @@ def let_iterators_start_with_the_graph():
         kind._make_one_shot_iterator = make_one_shot_iterator
 
 
+def let_gradients_leave_conditions():
+    """Lets a branch of a condition ask for gradients of a loss that was computed before it.
+
+    A branch is a graph of its own in TensorFlow 2, in which no way leads from such a loss to the weights. The gradients
+    are computed where the loss is, whichever branch is taken: only what the branch does with them depends on it.
+    """
+    compute = gradients_util._GradientsHelper
+    if not hasattr(compute, "__wrapped__"):
+
+        @functools.wraps(compute)
+        def compute_where_the_loss_is(ys, xs, grad_ys=None, *args, **kwargs):
+            home = _graph_around([ys, xs, grad_ys]) if in_wrapped_function() else None
+            with contextlib.nullcontext() if home is None else home.as_default():
+                return compute(ys, xs, grad_ys, *args, **kwargs)
+
+        gradients_util._GradientsHelper = compute_where_the_loss_is
+
+
+def _graph_around(values):
+    """The graph of all these tensors where it is one around that which is being built; None otherwise."""
+    graphs = {one.graph for one in tf.nest.flatten(values, expand_composites=True) if tf.is_symbolic_tensor(one)}
+    around = getattr(tf.compat.v1.get_default_graph(), "outer_graph", None)
+    while around is not None and around not in graphs:
+        around = getattr(around, "outer_graph", None)
+    return around if len(graphs) == 1 else None
+
+
 def _initializer_of_parts(initializer, dtype):
     """An initializer that draws other values for each part of a divided variable, on the scale of the whole.
 
@@ -327,6 +359,7 @@ class Graph:
         tf.compat.v1.disable_tensor_equality()
         let_keras_see_tensorflow_1()
         let_iterators_start_with_the_graph()
+        let_gradients_leave_conditions()
         self.strategy = strategy or tf.distribute.get_strategy()
         # Under replicas TensorFlow 1 has resource variables, which are read before a step changes them.
         self._references = strategy is None or isinstance(strategy, tf.distribute.ParameterServerStrategy)
@@ -342,7 +375,7 @@ class Graph:
             with tf.variable_creator_scope(self.variables.make):
                 self.result = function(*tensors)
             for operation in self.graph.get_operations():
-                if operation.type == "IteratorV2":  # one for all functions that are made of the graph
+                if operation.type in _SHARED:  # one for all functions that are made of the graph
                     name = tf.compat.as_bytes(f"{operation.name}_of_graph_{next(Graph.numbers)}")
                     operation._set_attr("shared_name", tf.compat.v1.AttrValue(s=name))
 
