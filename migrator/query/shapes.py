@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Optional
 
 from migrator.ir.evaluate import Evaluator
 from migrator.ir.machine import Arguments, TooMuch, present
@@ -15,7 +16,7 @@ from migrator.ir.values import Class, Constant, Either, Function, Method, Object
 from migrator.ir.values import Sequence as Items
 from migrator.pairing import equal_zip
 
-Shape = tuple[int | None, ...]
+Shape = tuple[Optional[int], ...]  # Python 3.9 has no `int | None` that runs
 Path = tuple[object, ...]
 LAYERS = "tf.keras.layers."
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg")
