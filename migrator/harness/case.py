@@ -48,7 +48,7 @@ class Case:
     that a script trains, one after another, is compared: 0 is the first. `data_sample` is the most batches of a data
     set that an evaluation takes (None: all); `steps` is no more than that then. `room` says what the recordings keep
     of the weights, once the original has shown how many there are. `time_alike`: dropouts drop the same features at
-    each time step.
+    each time step. `anew`: they drop others at each step of the training, the same ones in both programs.
     """
 
     original: Path
@@ -85,6 +85,7 @@ class Case:
     data_sample: int | None = None
     room: Room = field(default_factory=Room)
     time_alike: bool = False
+    anew: bool = True
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

@@ -6,10 +6,12 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     task.json                 which task, which process
     program.json              variables, optimizer, regularisation ... as this process saw them
     steps/<time>              loss and learning rate of one training step, digests of its batch
+    more/<step>-<time>        as steps/<time>, of further parts of a step, in functions of their own
     batches/<time>            the batch of that step itself, of the first steps
-    gradients/<step>[.npz]    gradients, at the plan's state_steps
+    gradients/<step>[.npz]    gradients, at the plan's state_steps; <step>+<part> those of its further parts
     initial.npz               weights before step 1; drawn.npz further draws of them, along a first axis
-    states/<step>[.npz]       weights after a step; slots/<step>[.npz] the optimizer's slots
+    states/<step>[.npz]       weights after a step; slots/<step>[.npz] the optimizer's slots; slots/late.npz those that
+                              optimizers have until they take their first step, which others did not wait for
     activations/<step>        outputs of the layers in the first step
     evaluations.jsonl         results of evaluate(), one line each
     evaluations/<step>.npz    what an original's checkpoint held that was evaluated, or predicted with
@@ -273,7 +275,7 @@ class Recording:
     ``dropout_rates`` are those of the dropouts at work in training, ``dropout_inputs`` the shapes of one
     example before each (None: unknown), ``dropout_after`` the trained variables that the input of each depends on
     (None: the step was no graph), ``dropout_loops`` in how many loops of the step each draws, and ``draws`` counts the
-    masks that a program draws by itself. ``update_ops`` counts
+    masks that a program draws by itself; ``anew``: they, and dropouts, drop others at each step. ``update_ops`` counts
     the updates of moving averages that are part of the train step.
 
     ``activations`` are the outputs of the layers with weights in the first step of the first trainer, in the
@@ -341,6 +343,7 @@ class Recording:
     effects: tuple[Effect, ...] = ()
     summaries: Mapping[str, Mapping[int, float | None]] = field(default_factory=dict)
     draws: int = 0
+    anew: bool = False
     training: int = 0
     drawn: Mapping[str, Array] = field(default_factory=dict)
     cpu: float | None = None
@@ -574,6 +577,7 @@ def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ..
     steps: list[Step] = []
     batches: list[Batch] = []
     for task, folder in tasks.items():
+        further = _further(folder)
         for number, path in enumerate(_numbered(folder / "steps"), start=1):
             header, tensors = _unpack(path)
             count = len(header["fields"])
@@ -585,7 +589,7 @@ def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ..
                 Step(
                     number=number,
                     task=task,
-                    loss=values.get("loss", float("nan")),
+                    loss=values.get("loss", float("nan")) + sum(further.get(number, ())),
                     learning_rate=values.get("learning_rate"),
                     batch=None if batch is None else batch.digest,
                     time=int(path.stem) / 1e6,
@@ -594,6 +598,16 @@ def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ..
     steps.sort(key=lambda step: (step.number, _trainer_rank(step.task)))
     batches.sort(key=lambda batch: (batch.step, _trainer_rank(batch.task)))
     return tuple(steps), tuple(batches)
+
+
+def _further(folder: Path) -> dict[int, list[float]]:
+    """The losses of further parts of steps, by the number of the step: other functions train on the same batch."""
+    found: dict[int, list[float]] = {}
+    for path in sorted((folder / "more").glob("*-*")):
+        header, tensors = _unpack(path)
+        loss = next(float(value) for name, (_, value) in zip(header["fields"], tensors, strict=False) if name == "loss")
+        found.setdefault(int(path.name.partition("-")[0]), []).append(loss)
+    return found
 
 
 def _whole(path: Path) -> dict[str, Array]:
@@ -625,11 +639,20 @@ def _gradients(tasks: Mapping[str, Path], kind: str, replicas: int) -> OnDisk[di
     return OnDisk({step: _summed(own if kind == "local" and replicas > 1 else own[:1]) for step, own in paths.items()})
 
 
+def _with_parts(path: Path) -> dict[str, Array]:
+    """Whole arrays of a step, those of its further parts among them."""
+    whole = _whole(path)
+    for part in sorted(path.parent.glob(f"{path.stem}+*")):
+        for name, value in _whole(part).items():
+            whole[name] = whole[name] + value if name in whole else value
+    return whole
+
+
 def _summed(paths: Sequence[Path]) -> Callable[[], dict[str, Array]]:
     def read_all() -> dict[str, Array]:
-        total = _whole(paths[0])
+        total = _with_parts(paths[0])
         for path in paths[1:]:
-            other = _whole(path)
+            other = _with_parts(path)
             total = {name: value + other[name] for name, value in total.items()}
         return total
 
@@ -647,7 +670,9 @@ def _slots(folder: Path) -> OnDisk[dict[tuple[str, str], Array]]:
 def _slots_of(path: Path) -> Callable[[], dict[tuple[str, str], Array]]:
     def read_one() -> dict[tuple[str, str], Array]:
         entries: dict[tuple[str, str], Array] = {}
-        for key, value in _whole(path).items():
+        # Of optimizers that take their first step later on: they hold what they begin with.
+        late = path.with_name("late.npz")
+        for key, value in {**(_arrays(late) if late.exists() else {}), **_whole(path)}.items():
             variable, _, slot = key.rpartition("|")
             entries[variable, slot] = value
         return entries
@@ -876,6 +901,7 @@ def read(record_dir: Path) -> Recording:
         lines=_lines(tasks),
         drawn=_arrays(started / "drawn.npz") if started and (started / "drawn.npz").exists() else {},
         draws=int(program.get("draws", 0)),
+        anew=bool(program.get("anew", False)),
         training=int(program.get("training", 0)),
         activations=_activations(tasks),
         sources={what: SourceLine(path, int(line)) for what, (path, line) in program.get("sources", {}).items()},

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from migrator.harness import printed, summaries
-from migrator.harness.case import Case, counterpart, training_tasks
+from migrator.harness.case import Case, counterpart, parameter_servers, training_tasks
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, Runner, RunOutcome
 from migrator.harness.protocol.name_map import NameMap
 from migrator.harness.recording import Recording, RecordingError, UnrecordedTraining, evaluation_weights, read
@@ -193,6 +193,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "record_batches": True,
         "keep_batches": True,
         "pin_dropout": True,
+        "anew": not parameter_servers(shape),
         "shuffle_seed": None,
         "in_place": False,
         "evaluate": False,
@@ -274,6 +275,7 @@ def _run(
         "data_sample": case.data_sample,
         "state_steps": list(case.room.state_steps),
         "pin_dropout": "features" if case.time_alike else True,
+        "anew": case.anew and not parameter_servers(shape),
     }
 
     def launched() -> Launch:

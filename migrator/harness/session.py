@@ -551,7 +551,8 @@ def compare(
             findings = _with_late_failures(_compared_alike(case, progress, session, None))
     # Many weights are not kept: they would take more room than what they save is worth.
     new = evidence is None or findings.original is not evidence
-    if new and known(case, findings.original.main).room.whole and not findings.case.time_alike:
+    as_asked = not findings.case.time_alike and findings.case.anew
+    if new and known(case, findings.original.main).room.whole and as_asked:
         kept.save(key, case, findings.original, session.describe(case, "original"))
     return findings
 
@@ -583,6 +584,8 @@ def _compared_alike(case: Case, progress: OnProgress, session: Session, evidence
     """The comparison; once more where the first loss differs and dropouts may draw the same in another way."""
     findings = _compared(case, progress, session, evidence)
     original, migrated, level = findings.original.main.recording, findings.migrated.shown, findings.level("L3")
+    if original is not None and migrated is not None and case.anew and _drawn_apart(original, migrated):
+        return _compared_alike(replace(case, anew=False), progress, session, None)
     if level is None or level.status is not Status.DIFFERENT or original is None or migrated is None:
         return findings
     if case.both_original or not l0b_configuration.may_draw_alike(original, migrated):
@@ -597,6 +600,14 @@ def _compared_alike(case: Case, progress: OnProgress, session: Session, evidence
     )
     levels = (replace(one, notes=(*one.notes, note)) if one.id == level.id else one for one in again.levels)
     return replace(again, levels=tuple(levels))
+
+
+def _drawn_apart(original: Recording, migrated: Recording) -> bool:
+    """Whether masks and noise differ from step to step in one program alone: a mesh of devices has them at each step
+    the same, since no operation there can ask which step it is.
+    """
+    draws = [bool(one.steps and (one.dropout_rates or one.draws)) for one in (original, migrated)]
+    return all(draws) and original.anew is not migrated.anew
 
 
 def _compared(case: Case, progress: OnProgress, session: Session, evidence: OriginalEvidence | None) -> Findings:

@@ -1,4 +1,4 @@
-"""The random numbers of training steps: evenly spread, and decided by the place in an example alone."""
+"""The random numbers of training steps: evenly spread, and decided by the place in an example and by the step."""
 
 from __future__ import annotations
 

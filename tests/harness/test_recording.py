@@ -155,6 +155,32 @@ def test_steps_are_counted_per_task_and_sorted_by_number(tmp_path: Path) -> None
     assert recording.participation == {"chief:0": 2, "worker:2": 1, "worker:10": 1}
 
 
+def test_further_parts_of_a_step_belong_to_it(tmp_path: Path) -> None:
+    """Functions of their own train on one batch: a GAN's discriminator, and its generator behind it."""
+    describe(tmp_path, "local-0")
+    for number, loss in enumerate((4.0, 3.0), start=1):
+        add_step(tmp_path, "local-0", 100 * number, loss)
+    (tmp_path / "local-0" / "more").mkdir()
+    for name, loss in (("00000002-000000000000000210", 0.5), ("00000002-000000000000000220", 0.25)):
+        header = {"fields": ["loss", "learning_rate"]}
+        (tmp_path / "local-0" / "more" / name).write_bytes(packed(header, [np.float32(loss), np.float32(0.1)]))
+    for name, arrays in (("1", {"a": [1.0]}), ("2", {"a": [2.0]}), ("2+1", {"b": [3.0]}), ("2+2", {"a": [0.5]})):
+        save(tmp_path, "local-0", f"gradients/{name}.npz", **arrays)
+    save(tmp_path, "local-0", "slots/1.npz", **{"a|momentum": [1.0]})
+    save(tmp_path, "local-0", "slots/2.npz", **{"a|momentum": [2.0], "b|momentum": [3.0]})
+    save(tmp_path, "local-0", "slots/late.npz", **{"b|momentum": [0.0]})
+    recording = read(tmp_path)
+    assert [(step.number, step.loss, step.learning_rate) for step in recording.steps] == [(1, 4.0, 0.5), (2, 3.75, 0.5)]
+    gradients = {step: {name: float(one[0]) for name, one in of.items()} for step, of in recording.gradients.items()}
+    assert gradients == {1: {"a": 1.0}, 2: {"a": 2.5, "b": 3.0}}
+    # What takes its first step later on has held what it begins with until then.
+    slots = {step: {name: float(one[0]) for name, one in of.items()} for step, of in recording.slots.items()}
+    assert slots == {
+        1: {("a", "momentum"): 1.0, ("b", "momentum"): 0.0},
+        2: {("a", "momentum"): 2.0, ("b", "momentum"): 3.0},
+    }
+
+
 def test_program_description(tmp_path: Path) -> None:
     describe(tmp_path, "local-0")
     save(tmp_path, "local-0", "initial.npz", **{"dense/kernel": [[1], [2]]})

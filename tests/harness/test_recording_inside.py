@@ -353,10 +353,96 @@ def test_an_evaluation_again_reads_the_metrics_that_have_a_result() -> None:
     metrics = [Metric("compile_metrics", None), Metric("error", 0.5)]
     call = Mock()
     evaluation = together("record_loop").Evaluation()
-    evaluation.metrics, evaluation.calls = metrics, [(call, "step", (1,), {})]
-    assert recorder.again(Mock(), evaluation) == {"error": 0.5}
+    evaluation.calls = [(call, "step", (1,), {})]
+    for metric in metrics:
+        evaluation.add_metric(metric)
+    loop = Mock(results_of=lambda one: recorder.results_of(Mock(), one))
+    assert recorder.again(loop, evaluation) == {"error": 0.5}
     assert [metric.resets for metric in metrics] == [1, 1]
     call.assert_called_once_with("step", 1)
+
+
+class Counted:
+    """A variable of a process without TensorFlow."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def numpy(self) -> float:
+        return self.value
+
+    def assign(self, value: float) -> None:
+        self.value = value
+
+
+class Summed:
+    """A metric that adds up what it is updated with."""
+
+    name = "sum"
+
+    def __init__(self) -> None:
+        self.total = Counted(0.0)
+        self.variables = [self.total]
+
+    def reset_state(self) -> None:
+        self.total.assign(0.0)
+
+
+@pytest.mark.parametrize("resets", [True, False])
+def test_a_program_goes_through_an_eager_evaluation_once_more_for_other_weights(resets: bool) -> None:
+    """The program is a generator here that sums up weight times element; it is stopped where an evaluation ends."""
+    eager = together("eager_evaluation")
+    evaluation = together("record_loop").Evaluation
+    weight, metric, begun = Counted(2.0), Summed(), []
+    iterator = SimpleNamespace(_dataset=SimpleNamespace(_variant_tensor="data"), _iterator_resource="iterator")
+
+    def take(parts: list[Any], path: str, found: dict[str, Any]) -> bool:
+        parts[0].variable.assign({"same": 10.0, "first": 1.0}[path])
+        return True
+
+    recorder = SimpleNamespace(
+        plan={"evaluate_weights": [{"step": 4, "path": "same"}], "evaluation_control": True},
+        parts=[SimpleNamespace(variable=weight)],
+        weights_for=lambda step: {"step": 4, "path": "same"},
+        take_weights=take,
+    )
+    loop = SimpleNamespace(
+        tf=None,
+        recorder=recorder,
+        evaluation=evaluation(),
+        dirty=False,
+        folder=SimpleNamespace(initial_file=lambda: "first"),
+        step_of_optimizer=lambda: 4,
+        results_of=lambda one: {"sum": metric.total.value},
+        new_evaluation=evaluation,
+        write_evaluation=lambda: None,
+    )
+    plain = SimpleNamespace(source=iterator, step=None, trains_on=lambda one: False)
+    evaluations = eager.EagerEvaluations(loop, plain)
+    mesh = SimpleNamespace(whole=lambda tf, one: one.numpy(), placed=lambda tf, value, one: value)
+    generated = SimpleNamespace(make_iterator=lambda *given: begun.append(given))
+
+    def evaluate() -> float:
+        if resets:
+            metric.reset_state()
+        while True:
+            for element in (1.0, 2.0):
+                evaluations.updating(metric)
+                metric.total.value += weight.value * element
+            if not evaluations.begins_again(iterator):
+                return metric.total.value
+
+    with (
+        patch.object(eager, "record_mesh", mesh),
+        patch.object(eager.importlib, "import_module", lambda name: generated),
+    ):
+        assert evaluate() == 6.0
+        assert loop.evaluation.others == {"same_weights": {"sum": 30.0}, "weights_step": 4, "control": {"sum": 3.0}}
+        assert weight.value == 2.0 and begun == [("data", "iterator")] * 2 and not loop.evaluation.note
+        loop.evaluation = evaluation()
+        assert evaluate() == (6.0 if resets else 12.0)
+    # What it held before belongs to what the program evaluates.
+    assert loop.evaluation.others["same_weights"] == {"sum": 30.0 if resets else 36.0}
 
 
 @pytest.mark.parametrize("replicas", [1, 2])

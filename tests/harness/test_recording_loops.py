@@ -134,6 +134,76 @@ EAGER = """
 for batch in data(32, 1):
     print("step", float(train_step(batch)))
 """
+EVALUATED_EAGERLY = """
+mean_loss, error = tf.keras.metrics.Mean("loss"), tf.keras.metrics.MeanAbsoluteError("error")
+
+
+def evaluate():
+    for metric in (mean_loss, error):
+        metric.reset_state()
+    for features, labels in data(24, 2):
+        predictions = model(features, training=False)
+        mean_loss.update_state(compute_loss(labels, predictions))
+        error.update_state(labels[:, tf.newaxis], predictions)
+    print("evaluated %.9g %.9g" % (mean_loss.result(), error.result()))
+
+
+trained, compiled = tf.keras.metrics.Mean("trained"), tf.function(train_step)
+for epoch in range(2):
+    for batch in data(32, 1):
+        trained.update_state({step}(batch))
+    evaluate()
+"""
+TWO_NETWORKS = """
+net, other = [
+    tf.keras.Sequential([tf.keras.layers.Dense(4, "tanh", input_shape=(width,)), tf.keras.layers.Dense(out)])
+    for width, out in ((3, 3), (3, 1))
+]
+net_optimizer = tf.keras.optimizers.Adam(0.01)
+other_optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
+
+
+def other_step(features, labels):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(other(features) - labels[:, tf.newaxis])) + tf.reduce_mean(other(net(features)))
+    gradients = tape.gradient(loss, other.trainable_variables)
+    other_optimizer.apply_gradients(zip(gradients, other.trainable_variables))
+    return loss
+
+
+def net_step(features):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(other(net(features))))
+    net_optimizer.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+    return loss
+"""
+IN_ONE = """
+
+@tf.function
+def both(features, labels):
+    return other_step(features, labels) + net_step(features)
+
+
+for features, labels in data(32, 1):
+    both(features, labels)
+"""
+IN_TWO = """
+
+if {compiled}:
+    other_step, net_step = tf.function(other_step), tf.function(net_step)
+for number, (features, labels) in enumerate(data(32, 1)):
+    other_step(features, labels)
+    if number % {every} == {every} - 1:
+        net_step(features)
+"""
+DROPPED = """
+with strategy.scope():
+    model = tf.keras.Sequential([
+        tf.keras.layers.Dense(5, "tanh", input_shape=(3,), kernel_regularizer=tf.keras.regularizers.L2(0.01)),
+        tf.keras.layers.Dropout(0.4),
+        tf.keras.layers.Dense(1),
+    ])
+"""
 NO_DATASET = """
 
 for features, labels in list(data(32, 1).as_numpy_iterator()):
@@ -360,3 +430,95 @@ def test_recorded_batches_take_the_place_of_an_eager_loops_own(loops: Loops, one
 def test_an_eager_loop_that_gets_its_batches_of_no_dataset_is_not_recorded(loops: Loops) -> None:
     with pytest.raises(UnrecordedTraining, match=r"tf\.data\.Dataset"):
         loops.run(NO_DATASET.replace("list(data(32, 1).as_numpy_iterator())", "[(np.ones((8, 3), np.float32),) * 2]"))
+
+
+def printed(folder: Path, word: str) -> list[list[float]]:
+    lines = next(iter(folder.rglob("*stdout*"))).read_text().split("\n")
+    return [[float(one) for one in line.split()[1:]] for line in lines if line.startswith(word)]
+
+
+@pytest.mark.parametrize("step", ["train_step", "compiled"])
+def test_an_eager_evaluation_is_made_with_other_weights_too(
+    loops: Loops, one: tuple[Recording, Path], step: str
+) -> None:
+    initial = loops.save(one[0])
+    recording, folder = loops.run(
+        EVALUATED_EAGERLY.replace("{step}", step),
+        initial=initial,
+        evaluate_weights=[{"step": 8, "path": initial}],
+        evaluation_control=True,
+    )
+    np.testing.assert_allclose(losses(recording), losses(one[0]), rtol=2e-6)
+    assert [e.step for e in recording.evaluations] == [4, 8]
+    for mine, known in zip(recording.evaluations, one[0].evaluations, strict=True):
+        assert mine.results == pytest.approx(known.results, rel=2e-6)
+        assert mine.control == pytest.approx(known.control, rel=2e-6)
+        assert mine.same_weights == pytest.approx(known.control, rel=2e-6) and mine.weights_step == 8
+    # The program goes on with what its own weights gave.
+    own = [[e.results["loss"], e.results["error"]] for e in recording.evaluations]
+    np.testing.assert_allclose(printed(folder, "evaluated"), own, rtol=1e-6)
+
+
+def test_a_metric_that_is_not_reset_shows_with_the_same_weights(loops: Loops, one: tuple[Recording, Path]) -> None:
+    initial = loops.save(one[0])
+    weights = [{"step": step, "path": initial} for step in (4, 8)]
+    never = EVALUATED_EAGERLY.replace("{step}", "train_step").replace("metric.reset_state()", "pass")
+    recording, _ = loops.run(never, initial=initial, evaluate_weights=weights)
+    first, second = (e.same_weights for e in recording.evaluations)
+    assert first is not None and second is not None
+    assert first == pytest.approx(one[0].evaluations[0].control, rel=2e-6)
+    assert all(abs(second[name] - first[name]) > 1e-2 * abs(first[name]) for name in first)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_functions_that_train_on_one_batch_are_one_step(loops: Loops, compiled: bool) -> None:
+    known, _ = loops.run(TWO_NETWORKS + IN_ONE, draw_initial=True)
+    initial = loops.save(known)
+    body = TWO_NETWORKS + IN_TWO.replace("{compiled}", str(compiled)).replace("{every}", "1")
+    recording, folder = loops.run(body, initial=initial)
+    assert [v.name for v in recording.variables] == [v.name for v in known.variables]
+    np.testing.assert_allclose(losses(recording), losses(known), rtol=2e-6)
+    assert [b.digest for b in recording.batches] == [b.digest for b in known.batches]
+    for step in (1, 3):
+        for name, value in known.states[step].items():
+            np.testing.assert_allclose(recording.states[step][name], value, rtol=1e-5, atol=1e-7)
+        assert recording.slots[step].keys() == known.slots[step].keys()
+        for slot, value in known.slots[step].items():
+            np.testing.assert_allclose(recording.slots[step][slot], value, rtol=1e-4, atol=1e-7)
+        assert recording.gradients[step].keys() == known.gradients[step].keys()
+    assert recording.optimizer is not None and known.optimizer is not None
+    names = [[first.name, *(other.name for other in first.others)] for first in (recording.optimizer, known.optimizer)]
+    assert names[0] == names[1] == ["SGD", "Adam"]
+    # Recorded batches reach both functions, though one is given a part of them.
+    other, _ = loops.run(body.replace("data(32, 1)", "data(32, 7)"), initial=initial, replay=str(folder / "record"))
+    assert losses(other) == losses(recording)
+    limited, _ = loops.run(body, initial=initial, steps=2)
+    assert losses(limited) == losses(recording)[:2]
+    for name, value in recording.states[1].items():
+        assert np.array_equal(limited.states[1][name], value)
+    probed, _ = loops.run(body, steps=0, evaluate=False)
+    assert [v.name for v in probed.variables] == [v.name for v in known.variables] and not probed.steps
+
+
+def test_a_function_that_trains_every_other_time_belongs_to_the_step_before_it(loops: Loops) -> None:
+    body = TWO_NETWORKS + IN_TWO.replace("{compiled}", "True").replace("{every}", "2")
+    recording, _ = loops.run(body)
+    assert len(recording.steps) == 4
+    probed, _ = loops.run(body, steps=1, only_training=True, evaluate=False)
+    assert [v.name for v in probed.variables] == [v.name for v in recording.variables] and len(probed.steps) == 1
+    assert len(recording.gradients[1]) == len(recording.gradients[3]) == 4
+    moved = [v.name for v in recording.variables if v.name in recording.states[1]]
+    still = [n for n in moved if np.array_equal(recording.states[1][n], recording.initial[n])]
+    assert len(still) == 4  # the other network's, which takes its first step behind the second batch
+    assert recording.slots[1].keys() == recording.slots[3].keys()
+
+
+def test_masks_differ_from_step_to_step(loops: Loops) -> None:
+    dropout = DROPPED + WITHOUT_STRATEGY
+    by_step, _ = loops.run(dropout, anew=True)
+    initial = loops.save(by_step)
+    by_place, _ = loops.run(dropout, initial=initial)
+    assert by_step.anew and not by_place.anew
+    assert losses(by_step)[0] == losses(by_place)[0] and losses(by_step)[1] != losses(by_place)[1]
+    again, _ = loops.run(dropout.replace("plain_step(batch)", "train_step(batch)"), initial=initial, anew=True)
+    np.testing.assert_allclose(losses(again), losses(by_step), rtol=2e-6)

@@ -152,6 +152,63 @@ def test_a_session_that_trains_is_recorded(kind: str, runner: Runner, tmp_path: 
     assert losses(read(runner.run(f"{kind}-again", again, **plan))) == losses(found)[:4]
 
 
+TWO = """
+x = tf.placeholder(tf.float32, [None, 5])
+y = tf.placeholder(tf.float32, [None, 1])
+first = mean_error(x, y)
+others = len(tf.trainable_variables())
+second = tf.reduce_mean(tf.square(tf.layers.dense(x, 1)))
+weights = tf.trainable_variables()
+train_first = tf.train.AdamOptimizer(0.1).minimize(first, var_list=weights[:others])
+train_second = tf.train.MomentumOptimizer(0.1, 0.9).minimize(second, var_list=weights[others:])
+session = tf.Session()
+session.run(tf.global_variables_initializer())
+for step in range(6):
+    batch = X[8 * step : 8 * step + 8]
+    both = {x: batch, y: Y[8 * step : 8 * step + 8]}
+"""
+IN_ONE_CALL = """
+    session.run([train_first, train_second], both)
+"""
+IN_TWO_CALLS = """
+    session.run(train_first, both)
+    if step % EVERY == EVERY - 1:
+        session.run(train_second, {x: batch})
+"""
+
+
+def test_calls_that_train_on_one_batch_are_one_step(runner: Runner, tmp_path: Path) -> None:
+    together = read(runner.run("together", DATA + TWO + IN_ONE_CALL))
+    weights = tmp_path / "initial.npz"
+    np.savez(weights, **together.initial)
+    plan = {"initial": str(weights)}
+    text = DATA + TWO + IN_TWO_CALLS.replace("EVERY", "1")
+    record = runner.run("apart", text, **plan)
+    apart = read(record)
+    np.testing.assert_allclose(losses(apart), losses(together), rtol=2e-6)
+    assert together.anew and apart.anew  # masks are those of the step in both
+    for step in (1, 5, 6):
+        for name, value in together.states[step].items():
+            np.testing.assert_allclose(apart.states[step][name], value, rtol=1e-5, atol=1e-7)
+        assert apart.slots[step].keys() == together.slots[step].keys()
+    for step in (1, 5):
+        assert apart.gradients[step].keys() == together.gradients[step].keys()
+        for name, value in together.gradients[step].items():
+            np.testing.assert_allclose(apart.gradients[step][name], value, rtol=1e-4, atol=1e-6)
+    assert [batch.size for batch in apart.batches] == [8] * 6
+    again = text.replace("X[8 * step : 8 * step + 8]", "X[8 * step : 8 * step + 8] + 1")
+    replayed = read(runner.run("apart-again", again, replay=str(record), **plan))
+    assert losses(replayed) == losses(apart)
+    limited = read(runner.run("apart-limited", text, steps=2, **plan))
+    assert losses(limited) == losses(apart)[:2]
+    assert limited.states[2].keys() == apart.states[1].keys()
+    every = read(runner.run("every-other", DATA + TWO + IN_TWO_CALLS.replace("EVERY", "2"), **plan))
+    assert len(every.steps) == 6 and len(every.gradients[1]) == 4
+    kernel = "dense_2/kernel"
+    np.testing.assert_array_equal(every.states[1][kernel], every.initial[kernel])
+    assert not np.array_equal(every.states[5][kernel], every.initial[kernel])
+
+
 def test_eager_training_is_not_taken_for_a_session(runner: Runner) -> None:
     text = """
 import tensorflow.compat.v1 as tf

@@ -86,6 +86,10 @@ def variables_of(optimizer):
     return [variable for slot in slots.values() for variable in slot.values()] + list(others.values())
 
 
+#: What a graph keeps the tensor under that says which step is taken.
+PLACE = "_recorded_place"
+
+
 class Capture(object):
     """What one call of model_fn for training showed: tensors of one replica of this worker. The first one keeps the
     captures of all of them in ``replicas``, and ``reduced``, the loss of all together.

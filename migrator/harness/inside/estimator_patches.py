@@ -219,7 +219,7 @@ def patch_dropout(tf, recorder):
             return original(self, inputs, training=training)
         note(self.rate, inputs)
         if pin:
-            return even.of_layer(tf, self, inputs, told, pin)
+            return even.of_layer(tf, self, inputs, told, pin, recorder.place())
         inside.append(True)
         try:
             return original(self, inputs, training=training)
@@ -238,7 +238,8 @@ def patch_dropout(tf, recorder):
         note(rate, x)
         if not pin or rate is None:
             return original(x, *args, **kwargs)
-        return even.dropout(tf, x, rate, kwargs.get("noise_shape", args[1] if len(args) > 1 else None), pin)
+        noise_shape = kwargs.get("noise_shape", args[1] if len(args) > 1 else None)
+        return even.dropout(tf, x, rate, noise_shape, pin, recorder.place())
 
     # In TensorFlow 1 the module that programs import is another one than its compat.v1.
     modules = [tf.nn]
@@ -247,4 +248,4 @@ def patch_dropout(tf, recorder):
     for module in modules:
         parts.wrap(module, "dropout", function)
     if pin:
-        even.install(tf, lambda: recorder.building and not inside, recorder.saw_draw)
+        even.install(tf, lambda: recorder.building and not inside, recorder.saw_draw, recorder.place)

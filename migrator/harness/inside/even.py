@@ -1,8 +1,9 @@
-"""Random numbers of a training step that are the same in every program: each is decided by its place in an example.
+"""Random numbers of a training step that are the same in every program: each is decided by its place in an example,
+and by which step of the training it is.
 
-They do not depend on the step, on the example, or on how many replicas share a batch, and are spread evenly: of n
-features a dropout of rate r drops r * n, as near as can be. What a dropout computes can then be compared: its rate, its
-scale, its place, and whether it is at work, also where a program has written it by hand.
+They do not depend on the example, or on how many replicas share a batch, and are spread evenly: of n features a dropout
+of rate r drops r * n, as near as can be, and others at the next step. What a dropout computes can then be compared: its
+rate, its scale, its place, whether it is at work and draws anew, also where a program has written it by hand.
 """
 
 import importlib
@@ -13,6 +14,8 @@ import numpy as np
 _STEP = 0.6180339887498949
 # As even, and apart from the first: the share of the square root of two.
 _OTHER = 0.4142135623730951
+# How far all numbers move from step to step: that of three.
+_ANEW = 0.7320508075688772
 #: A plan that pins dropouts so has them drop the same features at all places of the axes before the last: at each time
 #: step, as one does that draws in a loop over them.
 FEATURES = "features"
@@ -37,30 +40,38 @@ def _for_each(tf, shape, dtype, made):
     return found
 
 
-def _fractions(tf, places, step):
-    found = tf.constant(_FIRST, tf.float64) + tf.constant(step, tf.float64) * places
-    return found - tf.floor(found)
+def _fractions(tf, places, step, at):
+    return _moved(tf, tf.constant(_FIRST, tf.float64) + tf.constant(step, tf.float64) * places, at)
 
 
-def uniform(tf, shape, dtype):
-    """A tensor of numbers from 0 to 1; ``shape`` is a tensor."""
-    return _for_each(tf, shape, dtype, lambda places: _fractions(tf, places, _STEP))
+def _moved(tf, numbers, at):
+    """The fractions of numbers at a step; ``at`` is its place in the training, from 0, None where that is unknown."""
+    if at is not None:
+        numbers += tf.constant(_ANEW, tf.float64) * tf.cast(at, tf.float64)
+    return numbers - tf.floor(numbers)
 
 
-def normal(tf, shape, dtype, most=None):
+def uniform(tf, shape, dtype, at=None):
+    """A tensor of numbers from 0 to 1; ``shape`` is a tensor, ``at`` the place of the step."""
+    return _for_each(tf, shape, dtype, lambda places: _fractions(tf, places, _STEP, at))
+
+
+def normal(tf, shape, dtype, at=None, most=None):
     """A tensor of numbers of a normal distribution, none beyond ``most`` standard deviations where that is given."""
 
     def made(places):
         # By the method of Box and Muller, of two even sequences.
-        length = tf.sqrt(-2.0 * tf.math.log(1.0 - _fractions(tf, places, _STEP)))
-        found = length * tf.cos(2.0 * np.pi * _fractions(tf, places, _OTHER))
+        length = tf.sqrt(-2.0 * tf.math.log(1.0 - _fractions(tf, places, _STEP, at)))
+        found = length * tf.cos(2.0 * np.pi * _fractions(tf, places, _OTHER, at))
         return found if most is None else tf.clip_by_value(found, -most, most)
 
     return _for_each(tf, shape, dtype, made)
 
 
-def dropout(tf, inputs, rate, noise_shape=None, pin=True):
-    """What a dropout of this rate, a number or a tensor, makes of its inputs; ``pin`` is that of the plan."""
+def dropout(tf, inputs, rate, noise_shape=None, pin=True, at=None):
+    """What a dropout of this rate, a number or a tensor, makes of its inputs; ``pin`` is that of the plan, ``at`` the
+    place of the step.
+    """
     inputs = tf.convert_to_tensor(inputs)
     features = inputs.shape.as_list()[1:] if inputs.shape.ndims else None
     if features and pin == FEATURES and noise_shape is None:
@@ -68,23 +79,29 @@ def dropout(tf, inputs, rate, noise_shape=None, pin=True):
     known = features is not None and None not in features and noise_shape is None
     even = numbers(int(np.prod(features, dtype=np.int64))).reshape(features) if known else None
     if even is not None and isinstance(rate, (int, float)):
-        # A constant, so that it is the same on a mesh of devices.
         scale = np.asarray(1.0 / (1.0 - rate) if rate < 1.0 else 0.0)
-        return inputs * tf.constant((even >= np.float32(rate)) * scale, inputs.dtype)
+        if at is None:
+            # A constant, so that it is the same on a mesh of devices.
+            return inputs * tf.constant((even >= np.float32(rate)) * scale, inputs.dtype)
+        kept = _moved(tf, tf.constant(even, tf.float64), at) >= tf.constant(np.float64(np.float32(rate)), tf.float64)
+        return inputs * (tf.cast(kept, inputs.dtype) * tf.constant(scale, inputs.dtype))
     rate = tf.cast(rate, inputs.dtype)
     if even is None:
-        even = uniform(tf, tf.shape(inputs) if noise_shape is None else _known(tf, noise_shape, inputs), inputs.dtype)
+        shape = tf.shape(inputs) if noise_shape is None else _known(tf, noise_shape, inputs)
+        even = uniform(tf, shape, inputs.dtype, at)
+    elif at is not None:
+        even = _moved(tf, tf.constant(even, tf.float64), at)
     kept = tf.cast(tf.cast(even, inputs.dtype) >= rate, inputs.dtype)
     dropped = inputs * kept * tf.math.divide_no_nan(tf.ones([], inputs.dtype), 1 - rate)
     dropped.set_shape(inputs.shape)
     return dropped
 
 
-def of_layer(tf, layer, inputs, training, pin=True):
+def of_layer(tf, layer, inputs, training, pin=True, at=None):
     """What a Dropout layer makes of its inputs, where it trains; ``training`` may be a tensor."""
     shape_of = getattr(layer, "_get_noise_shape", None)
     noise_shape = getattr(layer, "noise_shape", None) if shape_of is None else shape_of(inputs)
-    dropped = dropout(tf, inputs, layer.rate, noise_shape, pin)
+    dropped = dropout(tf, inputs, layer.rate, noise_shape, pin, at)
     return tf.cond(tf.cast(training, tf.bool), lambda: dropped, lambda: inputs) if _asked(training) else dropped
 
 
@@ -102,9 +119,10 @@ def _known(tf, noise_shape, inputs):
     return tf.convert_to_tensor(noise_shape)
 
 
-def install(tf, at_work, saw):
+def install(tf, at_work, saw, place):
     """From now on random numbers for a batch whose size is known only when a step runs are even, where ``at_work()``:
-    a mask that a program makes by itself, or noise. ``saw(shape)`` is called for each. Initial values have known ones.
+    a mask that a program makes by itself, or noise. ``saw(shape)`` is called for each, ``place()`` is that of the step.
+    Initial values have known sizes.
     """
     static = importlib.import_module("tensorflow.python.framework.tensor_util").constant_value
     generated = importlib.import_module("tensorflow.python.ops.gen_random_ops")
@@ -119,7 +137,7 @@ def install(tf, at_work, saw):
             saw(shape)
             inside.append(True)
             try:
-                return make(tf, shape, dtype)
+                return make(tf, shape, dtype, place())
             finally:
                 inside.pop()
 

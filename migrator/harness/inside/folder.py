@@ -66,7 +66,17 @@ class TaskFolder(object):
         self.record = os.path.abspath(plan["record"])
         self.path = os.path.join(self.record, self.task.replace(":", "-"))
         self.trainers = sorted(plan.get("trainers") or [], key=trainer_rank)
-        for name in ("steps", "batches", "gradients", "states", "slots", "activations", "evaluations", "predictions"):
+        for name in (
+            "steps",
+            "more",
+            "batches",
+            "gradients",
+            "states",
+            "slots",
+            "activations",
+            "evaluations",
+            "predictions",
+        ):
             os.makedirs(os.path.join(self.path, name), exist_ok=True)
         os.makedirs(os.path.join(self.record, "ready"), exist_ok=True)
         os.makedirs(plan["model_dir"], exist_ok=True)

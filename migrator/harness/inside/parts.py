@@ -35,6 +35,14 @@ def write_arrays(path, arrays):
     os.rename(temporary, path)
 
 
+def read_arrays(path):
+    """What ``write_arrays`` wrote; nothing where there is no file."""
+    if not os.path.exists(path):
+        return {}
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
 def of_replicas(values):
     """What a checkpoint holds of a variable that every replica has: the mean where they differ (moving averages)."""
     if all(np.array_equal(value, values[0]) for value in values[1:]):

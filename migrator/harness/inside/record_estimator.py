@@ -19,7 +19,7 @@ import replicas
 import shuffles
 import sources
 import v1_optimizers
-from capture import AVERAGED, Capture
+from capture import AVERAGED, PLACE, Capture
 from folder import call_boundaries
 from redirect import Redirect
 from step_hook import make_hook
@@ -209,6 +209,20 @@ class EstimatorRecorder(object):
             traced.draws += 1
             traced.draw_loops.append(loops_of(shape))
 
+    def place(self):
+        """The place of the step in the training, from 0, as a tensor that each call of a session is given the value of;
+        None where masks are the same at each step.
+        """
+        capture = self.traced or self.capture
+        if capture is None or not self.plan.get("anew"):
+            return None
+        graph = capture.graph
+        if getattr(graph, PLACE, None) is None:
+            with graph.as_default(), self.tf.control_dependencies(None), graph.device(None):
+                made = self.tf.placeholder_with_default(np.int64(0), [], "place_of_step")
+            setattr(graph, PLACE, made)  # goes with the graph
+        return getattr(graph, PLACE)
+
     def optimizer_settings(self):
         """The optimizer with the clipping of its gradients, which Keras counts among its settings."""
         capture = self.capture
@@ -226,8 +240,9 @@ class EstimatorRecorder(object):
         found["loss"] = sources.line_of_operation(self.capture.loss.op)
         return {what: line for what, line in found.items() if line is not None}
 
-    def rate_tensor(self):
-        optimizer = self.capture.optimizer()
+    def rate_tensor(self, optimizer=None):
+        """The rate of an optimizer, the first one if it is not named; None where nothing tells it."""
+        optimizer = self.capture.optimizer() if optimizer is None else optimizer
         for name in RATE_TENSORS:
             tensor = getattr(optimizer, name, None)
             here = tensor is not None and getattr(tensor, "graph", None) is self.capture.graph

@@ -90,6 +90,7 @@ class Step(object):
         self.clipping = Clipping()
         self.updates = 0  # assignments to moving averages
         self.draws = 0  # random numbers that no dropout of TensorFlow or Keras asked for
+        self.anew = False  # whether what is drawn depends on the step
         self.own = None  # the optimizer, where the step runs one of TensorFlow 1 code
         self.optimizer = None
         self.differentiated = 0  # how often gradients were asked for
@@ -144,6 +145,7 @@ class KerasRecorder(object):
             self.dispatcher = Dispatcher(["worker:0"])
         self.batch_losses = BatchLosses(tf)
         self.points = points.Points(plan)
+        self.place_in_loop = None  # what tells the place of a step in a loop of the program's own
         self.nudging = nudged.Nudging(plan)
         self.predictions = predictions.KerasPredictions(self)
         self.effects = None  # the list of what training does beside its steps, where it is wanted
@@ -207,7 +209,7 @@ class KerasRecorder(object):
         """Gives the program what the step at this place is to start from; see points.py. `strategy` is that of the
         servers, where the program has some.
         """
-        if not self.points.given:
+        if not self.points.given and not self.plan.get("anew"):
             return
         self.points.counter(self.tf, strategy).assign(place)
         point = self.points.at(place)
@@ -383,6 +385,7 @@ class KerasRecorder(object):
             "dropout_after": [before.weights(self.parts) for _, _, before in dropouts],
             "dropout_loops": within(step.loss, dropouts, step.mask_loops),
             "draws": step.draws,
+            "anew": step.anew,
             "update_ops": step.updates,
             "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),
         }
@@ -450,12 +453,13 @@ class KerasRecorder(object):
             found.append((part, gradient))
         return found
 
-    def write_gradients(self, gradients, number):
+    def write_gradients(self, gradients, number, behind=""):
+        """Writes the gradients of a step; ``behind`` its number stands which part of it they are of."""
         tf = self.tf
         entries = [{"name": part.name, "offset": part.offset, "whole": part.whole} for part, _ in gradients]
         name = tf.strings.as_string(number, width=8, fill="0")
         packed = batches.pack(tf, {"parts": entries}, [gradient for _, gradient in gradients])
-        written = tf.io.write_file(self.target("gradients") + name, packed)
+        written = tf.io.write_file(self.target("gradients") + name + behind, packed)
         with tf.control_dependencies([] if written is None else [written]):  # no graph of TensorFlow 1 waits by itself
             return tf.constant(True)
 
@@ -545,7 +549,7 @@ class KerasRecorder(object):
             known = None
         step.dropouts.append(_dropout(known, x, noise_shape))
         pin = self.plan.get("pin_dropout", True)
-        return even.dropout(self.tf, x, rate, noise_shape, pin) if pin else call()
+        return even.dropout(self.tf, x, rate, noise_shape, pin, self.place()) if pin else call()
 
     # -- training --
     def begin(self, model, strategy):
@@ -608,15 +612,79 @@ class KerasRecorder(object):
             ],
         }
 
+    def joined(self, several, optimizer):
+        """What the traces of several functions showed together."""
+        traced = dict(several[0], clipping=dict(several[0]["clipping"]))
+        for one in several[1:]:
+            traced["clipping"].update(one["clipping"])
+            traced["anew"] |= one["anew"]
+            for key in ("dropout_rates", "dropout_inputs", "dropout_after", "dropout_loops", "draws", "update_ops"):
+                traced[key] = None if traced[key] is None or one[key] is None else traced[key] + one[key]
+            if "thresholds" in traced:
+                traced["thresholds"] = [*traced["thresholds"], *one.get("thresholds", ())]
+        self.updating = optimizer
+        traced["optimizer"] = keras_optimizers.settings(self.tf, optimizer)
+        traced["raw_slots"] = keras_optimizers.divides_by_rate(optimizer)
+        return traced
+
     def described_parts(self):
         """The variables, and how a mesh divides them where there is one."""
         described = parts.describe(self.parts)
         first = {part.name: part.variable for part in reversed(self.parts)}
         return [dict(entry, **record_mesh.describe(self.tf, first[entry["name"]])) for entry in described]
 
-    def describe_traced(self):
-        """Completes the description by what the trace of the train step showed."""
-        traced = dict(self.traced)
+    def extend(self, model):
+        """Takes the variables of what else is trained beside the recorded model to its own."""
+        known = {id(part.variable) for part in self.parts}
+        more = [part for part in self.model_parts(model) if id(part.variable) not in known]
+        if not more:
+            return
+        names = {part.name for part in self.parts}
+        for part in more:
+            plain, number = part.name, 1
+            while part.name in names:
+                number += 1
+                part.name = "%s#%d" % (plain, number)
+        names.update(part.name for part in more)
+        before = parts.read_arrays(self.folder.file("initial.npz"))
+        self.parts = [*self.parts, *more]
+        self.first = self.parts
+        values = parts.initial_values(self.plan, self.current)
+        if values is not None:
+            for part, piece in zip(more, parts.cut(more, values)):
+                assign(self.tf, part.variable, piece)
+        parts.write_arrays(self.folder.file("initial.npz"), {**self.current(), **before})
+        if self.plan.get("draw_initial") and self.folder.leads():
+            drawn.write(self.folder, self.initializers.draws(self.parts))
+        self.program["variables"] = self.described_parts()
+
+    def keep_late_slots(self, optimizers):
+        """Keeps the slots of optimizers that take their first step after others have taken theirs."""
+        values = {}
+        for one in optimizers:
+            values.update(self.slot_values(one))
+        path = self.folder.file("slots", "late.npz")
+        parts.write_arrays(path, {**parts.read_arrays(path), **values})
+
+    def give_slots(self, place, optimizers):
+        """Gives such optimizers the slots of the point at this place, where there is one."""
+        point = self.points.at(place)
+        if point is None:
+            return
+        given = self.points.slots(point)
+        for one in optimizers:
+            one.iterations.assign(int(point["step"]) - 1)
+            rate = np.float32(float(read(self.tf, self.tf.convert_to_tensor(keras_optimizers.rate_of(self.tf, one)))))
+            divides = keras_optimizers.divides_by_rate(one)
+            for part, slot, variable in self.slot_parts(one):
+                value = points.cut_slot(part, given[slot], slot)
+                assign(self.tf, variable, value * -rate if slot == "momentum" and divides else value)
+
+    def describe_traced(self, several=(), optimizer=None):
+        """Completes the description by what the trace of the train step showed; of ``several`` functions that train,
+        with an ``optimizer`` that stands for those of all, by what all of their traces did.
+        """
+        traced = dict(self.traced) if len(several) < 2 else self.joined(several, optimizer)
         clipping = traced.pop("clipping")
         self.program.update(traced)
         settings = self.program["optimizer"]["settings"]
@@ -681,7 +749,21 @@ class KerasRecorder(object):
         pin = self.plan.get("pin_dropout", True)
         if not pin:
             return original(layer, inputs, *args, **kwargs)
-        return even.of_layer(self.tf, layer, inputs, training, pin)
+        return even.of_layer(self.tf, layer, inputs, training, pin, self.place())
+
+    def place(self):
+        """The place of the step in the training, from 0, as a tensor; None where masks are the same at each step."""
+        if not self.plan.get("anew") or record_mesh.started():
+            return None
+        step = getattr(self.tracing, "step", None)
+        if step is not None:
+            step.anew = True
+        # A loop of the program's own may take many steps in one call, and counts them itself.
+        if self.training_depth or self.coordinated or self.place_in_loop is None:
+            with self.tf.init_scope():
+                counter = self.points.counter(self.tf)
+            return counter.read_value()
+        return self.place_in_loop()
 
     def recurrent_masks(self, original, generator, ones, rate, training=None, count=1):
         """The masks of a recurrent layer. One that it draws for all time steps at once, of three axes, drops the same
@@ -1271,7 +1353,11 @@ def install(plan, folder):
     parts.wrap(tf.compat.v1.nn, "dropout", recorder.keeping)
     parts.wrap(tf.nn, "dropout", recorder.dropping)
     if plan.get("pin_dropout", True):
-        even.install(tf, lambda: getattr(recorder.tracing, "step", None) is not None, recorder.saw_draw)
+
+        def at_work():
+            return getattr(recorder.tracing, "step", None) is not None
+
+        even.install(tf, at_work, recorder.saw_draw, recorder.place)
     keras_patches.patch_places(tf, model, importlib.import_module(base + "callbacks"), recorder)
     keras_patches.patch_sidecar(base, recorder)
     return recorder

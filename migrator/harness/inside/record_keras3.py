@@ -163,9 +163,9 @@ def _patch_random(tf, plan, recorder):
         if not at_work() or all(isinstance(size, int) for size in shape):
             return original(shape, mean, stddev, dtype, seed)
         recorder.saw_draw()
-        return mean + stddev * even.normal(tf, tf.stack(list(shape)), dtype or drawn.floatx())
+        return mean + stddev * even.normal(tf, tf.stack(list(shape)), dtype or drawn.floatx(), recorder.place())
 
-    even.install(tf, at_work, recorder.saw_draw)
+    even.install(tf, at_work, recorder.saw_draw, recorder.place)
     parts.wrap(drawn, "normal", normal)
 
 

@@ -6,6 +6,10 @@ evaluation. Everything about a step is known when it is traced, which is before 
 weights get the values to start from, and operations are added that write what the step computes. So steps are also
 recorded where many of them run in one call (``tf.range``). The loss is the sum over the replicas of what they
 differentiate, and the batch that of all replicas.
+
+Several functions may train, as those of the two networks of a GAN do. What they compute one after the other on the same
+batch are the parts of one step, as a train_op that does all of it is one step: its loss is the sum of theirs, its
+gradients are those of all, and weights and slots are written as the last of them leaves them.
 """
 
 import atexit
@@ -16,6 +20,7 @@ import os
 import time
 
 import batches
+import eager_evaluation
 import numpy as np
 import parts
 import record_mesh
@@ -27,6 +32,7 @@ from keras_variables import copies, read
 from record_keras import Step
 from tracing import ancestors
 
+LOOK_ON = 6  # steps that are passed over to see what else a program trains
 MOST_SKIPPED = 100000  # calls of a step after the last that counts: a loop that waits for its optimizer never ends
 
 
@@ -78,11 +84,22 @@ class Evaluation(object):
     def __init__(self):
         self.calls = []  # (function, arguments): what the program ran, to run it with other weights
         self.metrics = []
+        self.before = []  # what each of them held before the first of these steps; None where nobody looked
         self.line = None
+        self.source = None  # the iterator whose batches it is made with, where its metrics are updated eagerly
+        self.others = {}  # results with other weights, of such an evaluation
+        self.note = ""  # why there are none
 
-    def add_metric(self, metric):
+    def add_metric(self, metric, before=None):
         if not any(metric is one for one in self.metrics):
             self.metrics.append(metric)
+            self.before.append(before)
+
+    def reset(self):
+        """Has the metrics hold what they held before: nothing, unless the program has never reset them."""
+        for metric, before in zip(self.metrics, self.before):
+            metric.reset_state()
+            eager_evaluation.give(before or [])
 
     def name(self, metric):
         """The metric's name, numbered where others have the same: two of the class Mean are both called "mean"."""
@@ -105,20 +122,33 @@ class LoopRecorder(object):
         self.updated = []  # the metrics that were updated since
         self.metric_kinds = {}  # id of function -> metrics that it updates
         self.counter = None
+        self.part = None  # how many parts of the step under way came before the one that is called now
+        self.functions = {}  # ids of the variables that a function trains -> what the last trace of one said
+        self.optimizers = []  # those of all of them
+        self.step_of = []  # what has trained in the step under way
+        self.pulled = None  # (iterator, how often it was asked) when that step began
+        self.called_with = []  # the tensors of a batch that what is called now gets
+        self.given = []  # those that the first part of the step got, and their structure
+        self.given_spec = None
+        self.goes_on = False  # whether what is called now is a further part of it
+        self.traced_steps = 0  # in the call under way
         self.limit = recorder.limit
         self.optimizer = None
         self.restored = None  # the optimizer that an evaluator, which does not train, reads from checkpoints
         self.settled = 0
         self.dirty = False
         self.last = None
+        self.results = {}  # what each function that trains returned last
         self.described = False
         self.skipped = 0
         self.evaluation = Evaluation()
         self.evaluated = None  # the last step of an evaluation that was traced
         self.evaluating_others = False
+        recorder.place_in_loop = self.place
         self.mesh = record_mesh.MeshSteps(self, Step, Trained, data_of)
         self.scheduled = record_scheduled.ScheduledSteps(self)
         self.plain = record_plain.PlainSteps(self, Step, Trained, data_of)
+        self.eager = eager_evaluation.EagerEvaluations(self, self.plain)
 
     # -- a step, at tracing time --
     def run(self, original, strategy, fn, args=(), kwargs=None, options=None):
@@ -142,6 +172,8 @@ class LoopRecorder(object):
                 recorder.tracing.step = around
 
         replayed = None
+        if self.traced_steps and not recorder.coordinated:  # one behind the other in one call
+            recorder.take_points_within(self.counter.read_value(), self.optimizer)
         if self.folder.replay and not recorder.coordinated:
             args, kwargs, replayed = self.replay(args, kwargs or {})
         result = original(strategy, _artifact(replica), args=args, kwargs=kwargs, options=options)
@@ -186,23 +218,31 @@ class LoopRecorder(object):
         graph = of.get("graph", tf.compat.v1.get_default_graph())
         if first.optimizers:
             first.optimizer = recorder.together(first.optimizers)
-        if self.optimizer is None:
-            with tf.init_scope():
-                self.begin(Trained(first), strategy)
-        reached = recorder.note_trace(first, graph)
         with tf.init_scope():
-            if graph is not None or not self.described:
-                recorder.describe_traced()
+            if self.optimizer is None:
+                self.begin(Trained(first), strategy)
+            self.add(first)
+        new = _trained_by(first) not in self.functions
+        reached = recorder.note_trace(first, graph)
+        self.functions[_trained_by(first)] = recorder.traced
+        with tf.init_scope():
+            if graph is not None or not self.described or new:
+                recorder.describe_traced(list(self.functions.values()), self.optimizer)
                 self.described = True
-            if self.over():
+            if self.over() and not self.goes_on and (self.limit or recorder.coordinated or _in_loop(graph)):
                 raise SystemExit(0)  # only the variables were asked for
+        self.traced_steps += 1
+        part = None
         if recorder.coordinated:  # only what lives on the servers can be counted from all workers
             number = first.iteration + 1
         else:
-            number = tf.convert_to_tensor(self.counter.assign_add(1, read_value=True))
+            part = self.part.read_value()
+            new = tf.cast(tf.equal(part, 0), tf.int64)
+            number = tf.convert_to_tensor(self.counter.assign_add(new, read_value=True))
+            self.part.assign(0)
 
         def write():
-            self.write_step(strategy, steps, data, number, of.get("sizes"))
+            self.write_step(strategy, steps, data, number, of.get("sizes"), part)
             found = [
                 step.layers.activations(
                     tf, graph, recorder.name_of, ancestors([step.loss]) if step is not first else reached
@@ -211,15 +251,42 @@ class LoopRecorder(object):
             ]
             together = _together(tf, found)
             if together:
-                tf.cond(tf.equal(number, 1), lambda: recorder.write_activations(together), lambda: tf.constant(False))
+                first_part = tf.equal(number, 1) if part is None else tf.equal(number, 1) & tf.equal(part, 0)
+                tf.cond(first_part, lambda: recorder.write_activations(together), lambda: tf.constant(False))
             return tf.constant(True)
 
         if self.limit is None or recorder.coordinated:
             write()
         else:
             tf.cond(number <= self.limit, write, lambda: tf.constant(False))
-        if graph is not None and not recorder.coordinated:
+        if _in_loop(graph) and not recorder.coordinated:
             recorder.take_points_within(number, self.optimizer)
+
+    def learn(self, step):
+        """Notes what another function trains, whose step is not taken any more."""
+        if _trained_by(step) in self.functions:
+            return
+        with self.tf.init_scope():
+            self.add(step)
+        self.recorder.note_trace(step, None)
+        self.functions[_trained_by(step)] = self.recorder.traced
+        self.recorder.describe_traced(list(self.functions.values()), self.optimizer)
+
+    def add(self, step):
+        """What another function trains beside what is known already."""
+        if _trained_by(step) in self.functions:
+            return
+        recorder = self.recorder
+        recorder.extend(Trained(step))
+        late = [one for one in step.optimizers if not any(one is known for known in self.optimizers)]
+        self.optimizers += late
+        if not late or len(self.optimizers) == len(late):
+            return
+        self.optimizer = recorder.together(self.optimizers)
+        place = self.steps_done() - self.goes_on
+        if place > 0:  # earlier steps had these slots, too
+            recorder.keep_late_slots(late)
+            recorder.give_slots(place, late)
 
     def begin(self, trained, strategy):
         """Once, before step 1."""
@@ -234,8 +301,8 @@ class LoopRecorder(object):
             count = batches.count(self.folder.replay)
             self.limit = count if self.limit is None else min(count, self.limit)
 
-    def write_step(self, strategy, steps, data, number, sizes=None):
-        """Adds the operations that write one step."""
+    def write_step(self, strategy, steps, data, number, sizes=None, part=None):
+        """Adds the operations that write one step, or the ``part`` of it that comes behind so many others."""
         tf = self.tf
         recorder = self.recorder
         first = steps[0]
@@ -248,15 +315,29 @@ class LoopRecorder(object):
         header = {"fields": [name for name, _ in fields]}
         tensors = [tensor for _, tensor in fields]
         stamp = recorder.stamp()
+        place, behind = recorder.target("steps") + stamp, ""
+        if part is not None:
+            name = tf.strings.as_string(number, width=8, fill="0")
+            place = tf.where(tf.equal(part, 0), place, recorder.target("more") + name + "-" + stamp)
+            behind = tf.where(tf.equal(part, 0), "", tf.strings.join(["+", tf.strings.as_string(part)]))
         if recorder.plan.get("record_batches", True) and data is not None:
             header["components"], described = batches.describe(tf, data)
             tensors += described
-            recorder.keep_batch(stamp, data, number - 1, sizes)
-        tf.io.write_file(recorder.target("steps") + stamp, batches.pack(tf, header, tensors))
+
+            def keep():
+                recorder.keep_batch(stamp, data, number - 1, sizes)
+                return tf.constant(True)
+
+            if part is None:
+                keep()
+            else:
+                tf.cond(tf.equal(part, 0), keep, lambda: tf.constant(False))
+        tf.io.write_file(place, batches.pack(tf, header, tensors))
         last = [self.limit] if self.limit else []
-        self.at(number, recorder.state_steps, lambda: recorder.write_gradients(recorder.named_gradients(first), number))
+        gradients = recorder.named_gradients(first)
+        self.at(number, recorder.state_steps, lambda: recorder.write_gradients(gradients, number, behind))
         if self.folder.leads() and not recorder.coordinated:  # else the coordinator writes them
-            self.at(number, [*recorder.state_steps, *last], lambda: self.write_state(first, number))
+            self.at(number, [*recorder.state_steps, *last], lambda: self.write_state(number))
 
     def at(self, number, steps, write):
         """Adds the operations of ``write``, which are run at some steps."""
@@ -265,16 +346,16 @@ class LoopRecorder(object):
             chosen = tf.reduce_any(tf.equal(number, tf.constant(sorted(set(steps)), tf.int64)))
             tf.cond(chosen, write, lambda: tf.constant(False))
 
-    def write_state(self, step, number):
+    def write_state(self, number):
         """Adds the operations that write weights and slots after a step."""
         tf = self.tf
         recorder = self.recorder
         name = tf.strings.as_string(number, width=8, fill="0")
         weights = [(part.name, part, part.variable) for part in recorder.parts]
-        several = getattr(step.optimizer, "parts", [])
+        several = getattr(self.optimizer, "parts", [])
         slots = [
             (part.name + "|" + slot, part, recorder.canonical(tf, optimizer, slot, variable) if several else variable)
-            for optimizer in several or [step.optimizer]
+            for optimizer in several or [self.optimizer]
             for part, slot, variable in recorder.slot_parts(optimizer)
         ]
         for folder, wanted in (("states", weights), ("slots", slots)):
@@ -293,10 +374,16 @@ class LoopRecorder(object):
         leaves = [] if data is None else tf.nest.flatten(raw_data_of(tf, args, kwargs))
         if not leaves:
             return args, kwargs, None
+        chosen = self.of_first_part(leaves)
+        if self.goes_on and not any(place is not None for place in chosen):
+            return args, kwargs, None
         with tf.init_scope():
             flag = _plain_variable(False)
             self.make_counter()
-        spec = tf.nest.map_structure(lambda leaf: _spec(tf, leaf), data)
+        spec = self.given_spec
+        if not self.goes_on:
+            spec = self.given_spec = tf.nest.map_structure(lambda leaf: _spec(tf, leaf), data)
+        leaves = [leaf for leaf, place in zip(leaves, chosen) if place is not None]
         own = [list(leaf.values) if _per_replica(leaf) else [leaf] for leaf in leaves]
         pieces = len(own[0])
         files = self.folder.replay
@@ -306,26 +393,60 @@ class LoopRecorder(object):
         flat_own = [tensor for tensors in own for tensor in tensors]
 
         def recorded():
-            place = tf.minimum(self.counter.read_value(), len(names) - 1)
+            done = self.counter.read_value() - tf.cast(self.part.read_value() > 0, tf.int64)
+            place = tf.minimum(done, len(names) - 1)
             name = tf.constant(files + os.sep) + tf.gather(tf.constant(names), place)
-            whole = tf.nest.flatten(parse(name))
+            read = tf.nest.flatten(parse(name))
+            whole = [read[one] for one in chosen if one is not None]
             sizes = sizes_in(name, tf.shape(whole[0], out_type=tf.int64)[0])
             return [piece for tensor in whole for piece in tf.split(tensor, sizes, num=pieces)]
 
-        chosen = tf.cond(flag.read_value(), recorded, lambda: [tf.identity(tensor) for tensor in flat_own])
+        found = tf.cond(flag.read_value(), recorded, lambda: [tf.identity(tensor) for tensor in flat_own])
         new = {}
         for place, leaf in enumerate(leaves):
-            tensors = chosen[place * pieces : (place + 1) * pieces]
+            tensors = found[place * pieces : (place + 1) * pieces]
             for tensor, old in zip(tensors, own[place]):
                 tensor.set_shape(tf.TensorShape([None]).concatenate(old.shape[1:]))
             new[id(leaf)] = type(leaf)(tensors) if _per_replica(leaf) else tensors[0]
         args, kwargs = tf.nest.map_structure(lambda leaf: new.get(id(leaf), leaf), (tuple(args), dict(kwargs)))
         return args, kwargs, flag
 
+    def of_first_part(self, leaves):
+        """Which tensor of the step's first part each of these is; None for those of a further part's own."""
+        if not self.goes_on:
+            return list(range(len(leaves)))
+        if len(self.called_with) != len(leaves):
+            return [None] * len(leaves)
+        return [next((n for n, one in enumerate(self.given) if one is mine), None) for mine in self.called_with]
+
     # -- between the calls of the program --
     def make_counter(self):
         if self.counter is None:
             self.counter = _plain_variable(np.int64(self.recorder.steps_done))
+            self.part = _plain_variable(np.int64(0))
+
+    def place(self):
+        """The place of the step under way, from 0, as a tensor."""
+        with self.tf.init_scope():
+            self.make_counter()
+        return self.counter.read_value() - self.tf.cast(self.part.read_value() > 0, self.tf.int64)
+
+    def is_part(self, key):
+        """Whether what trains now is a further part of the step under way: other networks, on the same batch."""
+        return bool(self.step_of) and key not in self.step_of and self.plain.same_batch(self.pulled)
+
+    def call_begins(self, key):
+        """Before what may train is called."""
+        self.goes_on = self.is_part(key)
+        if self.part is not None:
+            self.part.assign(len(self.step_of) if self.goes_on else 0)
+
+    def has_trained(self, key):
+        """After it was called."""
+        if not self.goes_on:
+            self.step_of, self.pulled = [], self.plain.asked()
+        self.step_of.append(key)
+        self.goes_on = False
 
     def steps_done(self):
         if self.recorder.coordinated:
@@ -338,23 +459,38 @@ class LoopRecorder(object):
     def call(self, original, function, *args, **kwargs):
         """A call of a ``tf.function``."""
         busy = self.depth or self.passive or self.recorder.training_depth or self.scheduled.elsewhere()
-        if busy or self.evaluating_others or not self.tf.executing_eagerly():
+        again = self.evaluating_others or self.eager.running is not None
+        if busy or again or not self.tf.executing_eagerly():
             return original(function, *args, **kwargs)
         known = self.kinds.get(id(function))
+        if self.plain.step is None:  # else it is called within an eager step
+            self.call_begins(id(function))
         if known is not None and known[1] == "train":
             self.write_evaluation()
             self.evaluation = Evaluation()
-            if self.over():
+            if self.over() and not self.goes_on:
                 self.mesh.skip(function)
-                return self.skip()
-            self.recorder.take_point(self.steps_done(), self.optimizer)
-        elif self.dirty:
+                return self.skip(id(function))
+            if not self.goes_on:
+                self.recorder.take_point(self.steps_done(), self.optimizer)
+        elif self.dirty and not (known is None and self.goes_on):
             self.settle()
-        if known is not None and known[1] == "evaluate" and self.evaluation.line is not None:
-            self.write_evaluation()
-            self.evaluation = Evaluation()
+        if known is not None and known[1] == "evaluate":
+            # What is read between the batches of an eager evaluation does not end it.
+            under_way = self.evaluation.source is not None and self.evaluation.source is self.plain.source
+            if self.evaluation.line is not None and not under_way:
+                self.write_evaluation()
+                self.evaluation = Evaluation()
+            for metric in self.metric_kinds.get(id(function), []):
+                if not any(metric is one for one in self.evaluation.metrics):
+                    self.evaluation.add_metric(metric, eager_evaluation.held(metric))
         self.depth += 1
         self.seen, self.updated = set(), []
+        self.traced_steps = 0
+        if self.folder.replay:
+            data = raw_data_of(self.tf, args, kwargs)
+            self.called_with = [] if data is None else self.tf.nest.flatten(data)
+            self.given = self.given if self.goes_on else self.called_with
         try:
             call = self.mesh.call if self.mesh.takes(args, kwargs) else self.plain.call
             result = call(original, function, *args, **kwargs)
@@ -364,23 +500,33 @@ class LoopRecorder(object):
             self.kinds[id(function)] = (function, "train" if "train" in self.seen else "evaluate")
             self.metric_kinds[id(function)] = self.updated
             if known is None and "train" in self.seen:
+                self.write_evaluation()
                 self.evaluation = Evaluation()
         kind = self.kinds.get(id(function), (None, None))[1]
         if kind == "train":
+            self.plain.trained_on()
+            self.has_trained(id(function))
             self.dirty = True
-            self.last = result
-        elif kind == "evaluate":
-            self.evaluation.calls.append((original, function, args, kwargs))
+            self.last = self.results[id(function)] = result
+        elif self.dirty:
+            self.settle()  # what was called for the first time has left the weights as they were
+        if kind == "evaluate":
+            if self.evaluation.source is None:
+                self.evaluation.calls.append((original, function, args, kwargs))
             for metric in self.metric_kinds.get(id(function), []):
                 self.evaluation.add_metric(metric)
         return result
 
-    def skip(self):
-        """In the place of a training step after the last one: the program goes on to what it does after training."""
+    def skip(self, key=None):
+        """In the place of a training step after the last one: the program goes on to what it does after training.
+
+        Where it would end with its training, it goes on to what else it trains, which may come every few steps.
+        """
         self.skipped += 1
-        if not self.recorder.plan.get("evaluate") or self.skipped > MOST_SKIPPED:
+        looks_on = self.recorder.only_training and self.skipped <= LOOK_ON
+        if not looks_on and (not self.recorder.plan.get("evaluate") or self.skipped > MOST_SKIPPED):
             raise SystemExit(0)
-        return self.last
+        return self.results.get(key, self.last)
 
     def settle(self):
         """Writes weights and slots as the last step has left them."""
@@ -413,27 +559,40 @@ class LoopRecorder(object):
         return original(checkpoint, *args, **kwargs)
 
     # -- evaluation --
+    def new_evaluation(self):
+        return Evaluation()
+
     def saw_metric(self, metric):
-        if not self.passive and not self.recorder.training_depth and self.depth:
+        if self.passive or self.recorder.training_depth or self.evaluating_others:
+            return
+        if self.depth:
             if not any(metric is one for one in self.updated):
                 self.updated.append(metric)
+        elif self.tf.executing_eagerly() and self.recorder.plan.get("evaluate", True):
+            self.eager.updating(metric)
 
     def metric_result(self, metric, original, *args, **kwargs):
         value = original(*args, **kwargs)
         evaluation = self.evaluation
         busy = self.depth or self.passive or self.recorder.training_depth or self.evaluating_others
+        busy = busy or self.eager.running is not None
         if busy or not self.recorder.plan.get("evaluate", True) or not self.tf.executing_eagerly():
             return value
-        if evaluation.calls and any(metric is one for one in evaluation.metrics):
+        made = evaluation.calls or evaluation.source is not None
+        if made and any(metric is one for one in evaluation.metrics):
             if evaluation.line is None:
                 evaluation.line = self.evaluation_line(evaluation)
             evaluation.line["results"].update(_results(evaluation.name(metric), value))
         return value
 
+    def step_of_optimizer(self):
+        """The count of steps that the weights have been trained for; None where no optimizer is known."""
+        optimizer = self.restored if self.optimizer is None else self.optimizer
+        return None if optimizer is None else int(read(self.tf, optimizer.iterations))
+
     def evaluation_line(self, evaluation):
         recorder = self.recorder
-        optimizer = self.restored if self.optimizer is None else self.optimizer
-        step = None if optimizer is None else int(read(self.tf, optimizer.iterations))
+        step = self.step_of_optimizer()
         line = {"time": time.time(), "step": step, "results": {}}
         if step is not None and recorder.parts:
             # What was evaluated: another program is to evaluate the same.
@@ -441,7 +600,12 @@ class LoopRecorder(object):
             if path is not None:
                 parts.write_arrays(path, recorder.current())
         if recorder.plan.get("evaluate_weights") or recorder.plan.get("evaluation_control"):
-            line.update(self.evaluate_others(evaluation, step))
+            if evaluation.source is None:
+                line.update(self.evaluate_others(evaluation, step))
+            else:
+                line.update(evaluation.others)
+                if evaluation.note:
+                    line["note"] = evaluation.note
         return line
 
     def evaluate_others(self, evaluation, step):
@@ -472,10 +636,12 @@ class LoopRecorder(object):
         return found
 
     def again(self, evaluation):
-        for metric in evaluation.metrics:
-            metric.reset_state()
+        evaluation.reset()
         for original, function, args, kwargs in evaluation.calls:
             original(function, *args, **kwargs)
+        return self.results_of(evaluation)
+
+    def results_of(self, evaluation):
         found = {}
         for metric in evaluation.metrics:
             # All metrics of a Keras 3 model together have no result; they are here one by one, too.
@@ -494,6 +660,16 @@ def _plain_variable(value):
     """A variable of this process, made as no strategy would make it."""
     kind = importlib.import_module("tensorflow.python.ops.resource_variable_ops").ResourceVariable
     return kind(value, trainable=False)
+
+
+def _trained_by(step):
+    """What a step trains; another function that trains the same stands in its place."""
+    return frozenset(id(variable) for _, variable in step.gradients or ())
+
+
+def _in_loop(graph):
+    """Whether a graph is that of a loop, or a branch, in a function."""
+    return hasattr(getattr(graph, "outer_graph", None), "outer_graph")
 
 
 # -- the data of a step --

@@ -27,10 +27,15 @@ class Again(BaseException):
     """Ends the first trace of a step that is to train on recorded batches, and was given its own."""
 
 
+def started():
+    """Whether the program has a mesh."""
+    api = sys.modules.get("tensorflow.dtensor.python.api")
+    return api is not None and api._dtensor_singleton is not None
+
+
 def on_mesh(tf, value):
     """Whether a value is a DTensor, or a variable of DTensor; starts no mesh where the program has none."""
-    api = sys.modules.get("tensorflow.dtensor.python.api")
-    if api is None or api._dtensor_singleton is None or not (hasattr(value, "dtype") and hasattr(value, "shape")):
+    if not started() or not (hasattr(value, "dtype") and hasattr(value, "shape")):
         return False
     return bool(tf.experimental.dtensor.is_dtensor(value))
 

@@ -17,6 +17,9 @@ import record_mesh
 import sources
 
 
+ON_ONE_BATCH = 8  # a program that takes more steps than these on its first batch may never ask for a second
+
+
 class PlainSteps(object):
     """The steps in the program of ``loop``, a LoopRecorder, that no strategy runs."""
 
@@ -31,9 +34,14 @@ class PlainSteps(object):
         self.step = None  # the eager step under way
         self.element = None  # what the program got of a dataset last
         self.source = None  # the iterator that gave it
+        self.place = ()  # the user's lines that it is asked at
         self.training = []  # the iterators whose elements steps were trained on
+        self.places = []  # the lines that those are asked at: in each epoch there is another iterator
         self.line = None  # the user's line that applied gradients last
         self.again = None  # (iterator, element) that is to be given once more
+        self.counts = {}  # id of iterator -> how often it was asked
+        self.first = []  # the steps of the first batch, which is to be given once more
+        self.eagerly = False  # whether steps are run eagerly
 
     # -- steps that are a tf.function --
     def call(self, original, function, *args, **kwargs):
@@ -97,25 +105,72 @@ class PlainSteps(object):
             self.end_of_step()
             if self.step is None and getattr(self.recorder.tracing, "step", None) is None:
                 self.loop.write_evaluation()
-                if self.loop.optimizer is not None:
-                    self.recorder.take_point(self.loop.steps_done(), self.loop.optimizer)
+                self.loop.evaluation = self.loop.new_evaluation()
                 self.step = self.recorder.tracing.step = self.make_step()
+                self.step.key = None
                 self.recorder.tracing.model = None
+            if self.step is not None and self.step.key is None:
+                self.begin_step()
         return original(tape)
+
+    def begin_step(self):
+        loop = self.loop
+        self.step.key = sources.user_lines()
+        loop.call_begins(self.step.key)
+        self.step.goes_on = loop.goes_on
+        if loop.optimizer is not None and not loop.goes_on:
+            self.recorder.take_point(loop.steps_done(), loop.optimizer)
+
+    def asked(self):
+        """(iterator, how often it was asked) of the one that the last batch came of."""
+        return self.source, self.counts.get(id(self.source), 0)
+
+    def same_batch(self, asked):
+        """Whether that iterator was not asked since."""
+        return asked is not None and self.counts.get(id(asked[0]), 0) == asked[1]
 
     def next_element(self, original, iterator):
         """The next batch of a dataset that the program asks for."""
         if self.busy():
             return original(iterator)
         self.end_of_step()
+        if self.first and self.loop.optimizer is None:
+            self.begin()
+        if self.step is not None:
+            self.step.key = None  # nothing was applied: it goes on with another batch
+        self.counts[id(iterator)] = self.counts.get(id(iterator), 0) + 1
         if self.again is not None and self.again[0] is iterator:
             element, self.again = self.again[1], None
         else:
-            element = original(iterator)
-        if self.recorder.folder.replay and any(iterator is one for one in self.training):
+            element = self.given(original, iterator)
+        if iterator is not self.source:
+            self.source, self.place = iterator, sources.user_lines()
+        if self.recorder.folder.replay and self.eagerly and self.trains_on(iterator):
             element = self.recorded(element)
-        self.source, self.element = iterator, element
+        self.element = element
         return element
+
+    def given(self, original, iterator):
+        """What an iterator gives, which begins again where its data set is to be evaluated once more."""
+        while True:
+            try:
+                return original(iterator)
+            except StopIteration:
+                if not self.loop.eager.begins_again(iterator):
+                    raise
+
+    def trains_on(self, iterator):
+        """Whether steps are trained on what an iterator gives, which is the last that was asked."""
+        return any(iterator is one for one in self.training) or self.place in self.places
+
+    def trained_on(self):
+        """Notes that a step was trained on what was asked for last."""
+        if self.source is None or self.trains_on(self.source):
+            return
+        self.training.append(self.source)
+        self.places.append(self.place)
+        if self.loop.evaluation.source is self.source:
+            self.loop.evaluation = self.loop.new_evaluation()  # it was none
 
     def recorded(self, element):
         """The recorded batch of the coming step, in the form of the program's own."""
@@ -132,7 +187,7 @@ class PlainSteps(object):
         if step is None or self.busy():
             return original(optimizer, grads_and_vars, *args, **kwargs)
         self.line = sources.user_line()
-        if self.loop.optimizer is None or self.loop.over():
+        if self.loop.optimizer is None or (self.loop.over() and not step.goes_on):
             pairs = [pair for pair in grads_and_vars if pair[0] is not None]
             step.optimizers += [one for one in [optimizer] if not any(one is known for known in step.optimizers)]
             step.gradients = [*(step.gradients or []), *pairs]
@@ -149,18 +204,32 @@ class PlainSteps(object):
         loop = self.loop
         if step.loss is None or not loop.recordable([step], graph=None):
             return
+        loop.goes_on = step.goes_on
         if loop.optimizer is None:
-            self.begin(step)
+            self.first.append(step)
+            loop.has_trained(step.key)
+            if self.element is None or [one.key for one in self.first].count(step.key) > ON_ONE_BATCH:
+                self.begin()
             return
-        if loop.over():
+        if loop.over() and not step.goes_on:
+            loop.learn(step)
             loop.skip()
             return
+        self.trained_on()
         loop.trained(self.tf.distribute.get_strategy(), [step], self.element, graph=None)
+        loop.has_trained(step.key)
         loop.dirty = True
 
-    def begin(self, step):
-        """What the first step was, which is to be made once more."""
+    def begin(self):
+        """What the steps of the first batch were, which are to be made once more."""
         loop = self.loop
+        step = self.make_step()
+        for one in self.first:
+            step.layers.outermost += [
+                layer for layer in one.layers.outermost if not any(layer is known for known in step.layers.outermost)
+            ]
+            step.gradients = [*(step.gradients or []), *one.gradients]
+            step.optimizers += [new for new in one.optimizers if not any(new is known for known in step.optimizers)]
         if self.element is None:
             loop.folder.note_unrecorded("an eager loop whose batches come of no tf.data.Dataset", self.line)
             raise SystemExit(0)
@@ -168,10 +237,14 @@ class PlainSteps(object):
         with self.tf.init_scope():
             loop.begin(self.make_trained(step), self.tf.distribute.get_strategy())
         if loop.over():
-            self.recorder.note_trace(step, None)
-            self.recorder.describe_traced()
+            traces = []
+            for one in self.first:
+                self.recorder.note_trace(one, None)
+                traces.append(self.recorder.traced)
+            self.recorder.describe_traced(traces, loop.optimizer)
             raise SystemExit(0)  # only the variables were asked for
-        self.training.append(self.source)
+        self.eagerly = True
+        self.trained_on()
         self.again = (self.source, self.element)
 
     def install(self):

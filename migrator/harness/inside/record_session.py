@@ -3,6 +3,10 @@ in a plain one.
 
 A step is a call of ``run`` that applies gradients. What an Estimator's hook records of a step is asked for in the same
 call; the batch is what of an iterator or of placeholders the loss depends on.
+
+Where several operations apply gradients, as those of the two networks of a GAN do, and a call runs some of them, what
+is called one after the other with the same batch are the parts of one step, as one call of all of them is: its loss is
+the sum of theirs. See record_loop.py, which says the same of functions of TensorFlow 2.
 """
 
 import atexit
@@ -12,10 +16,12 @@ import os
 import sys
 
 import batches
+import numpy as np
 import parts
 import sources
-from capture import Capture
-from step_hook import make_hook
+import step_hook
+from capture import Capture, component
+from step_hook import hook_class
 from tracing import ancestors
 
 
@@ -29,10 +35,15 @@ class ByHand(object):
         self.graph = graph
         self.capture = Capture(graph, None, None)
         self.losses = []  # what compute_gradients was asked for
+        self.asked = []  # of these, what no optimizer was given the gradients of so far
+        self.of_stepper = {}  # name of what applies gradients -> (losses, optimizer, [(gradient, variable)])
+        self.step_of = set()  # the operations that were run in the step under way
+        self.fed = {}  # and what was fed for it
         self.gradients = []  # what tf.gradients was asked for by the program itself
         self.gets = []  # (structure of an iterator's next element, line)
         self.steppers = []  # names of the operations that apply gradients
         self.hook = None
+        self.parts = []  # a Part for each operation that applies gradients, where there are several
         self.hooks = []
         self.session = None
         self.ended = False
@@ -42,11 +53,14 @@ class ByHand(object):
         self.stands = {}  # whether a fetch trains
 
     def loss(self, tf):
-        """The loss of a step: the mean of the towers' where there are several."""
-        losses = self.losses or self.gradients
-        if len(losses) == 1:
-            return losses[0]
-        return tf.add_n([tf.cast(tf.reshape(one, []), tf.float32) for one in losses]) / float(len(losses))
+        """The loss of a step: the mean of the towers' where there are several, and the sum over all that trains."""
+        if self.several():
+            return tf.add_n([_mean(tf, losses) for losses, _, _ in self.of_stepper.values()])
+        return _mean(tf, self.losses or self.gradients)
+
+    def several(self):
+        """Whether several operations train, each by losses of its own."""
+        return len(self.steppers) > 1 and all(losses for losses, _, _ in self.of_stepper.values())
 
     def data(self, reached):
         """(features, labels) that the operations ``reached`` depend on."""
@@ -73,6 +87,110 @@ class ByHand(object):
 def _flat(structure):
     tf = importlib.import_module("tensorflow")
     return [one for one in tf.nest.flatten(structure, expand_composites=True) if hasattr(one, "op")]
+
+
+def _mean(tf, losses):
+    if len(losses) == 1:
+        return losses[0]
+    return tf.add_n([tf.cast(tf.reshape(one, []), tf.float32) for one in losses]) / float(len(losses))
+
+
+class Part(object):
+    """What one of several operations that apply gradients trains by, and what is asked for when it is run."""
+
+    def __init__(self, name, loss, optimizer, pairs, data):
+        self.name = name
+        self.loss = loss
+        self.optimizer = optimizer
+        self.pairs = pairs
+        self.data = data
+        self.step = None  # a packed record
+        self.batch = None
+        self.owners, self.gradients = [], []
+
+    def draws(self, known):
+        """Whether it takes its batch from an iterator."""
+        names = {one.op.name for get, _ in known.gets for one in _flat(get)}
+        return any(leaf.op.name in names for leaf in _flat(self.data))
+
+
+def parts_hook(recorder, hooks, known):
+    """The hook of a session's steps, some of which may be made in several calls."""
+    tf = recorder.tf
+    folder = recorder.folder
+
+    class Hook(hook_class(recorder, hooks)):
+        chosen = ()  # the Parts of this call; none where it is a whole step
+        first_part = None  # the first Part of the step under way
+
+        def begin(self):
+            super(Hook, self).begin()
+            self.parts = known.parts
+            by_name = {part.variable.op.name: part for part in self.model}
+            for part in self.parts:
+                fields = [("loss", tf.cast(tf.reshape(part.loss, []), tf.float32))]
+                rate = recorder.rate_tensor(part.optimizer)
+                if rate is not None:
+                    fields.append(("learning_rate", tf.cast(rate, tf.float32)))
+                header, tensors = {"fields": [name for name, _ in fields]}, [tensor for _, tensor in fields]
+                if recorder.plan.get("record_batches", True):
+                    header["components"], described = batches.describe(tf, part.data)
+                    tensors += described
+                    part.batch = batches.pack_batch(tf, part.data)
+                part.step = batches.pack(tf, header, tensors)
+                part.owners = [by_name[component(variable).op.name] for _, variable in part.pairs]
+                part.gradients = [step_hook.dense(tf, *pair) for pair in part.pairs]
+
+        def choose(self, names, goes_on):
+            """Which operations the coming call runs, and whether it goes on with the step under way."""
+            whole = not goes_on and len(names) >= len(self.parts)
+            self.chosen = [] if whole else [part for part in self.parts if part.name in names]
+            self.goes_on = goes_on
+            self.in_parts = bool(self.chosen)
+            if not goes_on:
+                self.first_part = self.chosen[0] if self.chosen else None
+
+        def components(self):
+            """(path, tensor) of the batch of the step under way."""
+            return known.components if self.first_part is None else batches.leaves(tf, self.first_part.data)
+
+        def fetches(self):
+            if not self.chosen:
+                return super(Hook, self).fetches()
+            found = {"part%d" % place: part.step for place, part in enumerate(self.chosen)}
+            batch = None if self.goes_on else self.chosen[0].batch
+            if batch is not None and self.kept_bytes < batches.limit(recorder.plan):
+                found["batch"] = batch
+            if self.number in recorder.state_steps:
+                found.update(("gradients%d" % place, part.gradients) for place, part in enumerate(self.chosen))
+            return found
+
+        def after_run(self, run_context, run_values):
+            if not self.chosen:
+                super(Hook, self).after_run(run_context, run_values)
+                return
+            results = run_values.results
+            before = len(known.step_of) - len(self.chosen)
+            for place, part in enumerate(self.chosen):
+                behind = before + place
+                if behind:
+                    name = "%08d-%s" % (self.number, folder.stamp())
+                    parts.write_once(folder.file("more", name), results["part%d" % place])
+                if "gradients%d" % place in results:
+                    whole = parts.join(part.owners, results["gradients%d" % place])
+                    name = "%08d%s.npz" % (self.number, "+%d" % behind if behind else "")
+                    parts.write_arrays(folder.file("gradients", name), whole)
+            if self.goes_on:
+                self.recorded_state = None  # the step has not ended where it was looked at
+                if self.number in recorder.state_steps:
+                    self.record_state(run_context.session, self.number)
+                return
+            run_values.results = {"step": results["part0"]}
+            if "batch" in results:
+                run_values.results["batch"] = results["batch"]
+            super(Hook, self).after_run(run_context, run_values)
+
+    return Hook()
 
 
 class Context(object):
@@ -126,7 +244,10 @@ class SessionRecorder(object):
         step = kwargs.get("global_step", args[0] if args else None)
         if step is not None:
             capture.counters.add(step.op.name)
-        known.steppers.append(getattr(result, "op", result).name)
+        name = getattr(result, "op", result).name
+        known.steppers.append(name)
+        known.of_stepper[name] = (known.asked, optimizer, [pair for pair in pairs if pair[0] is not None])
+        known.asked = []
         return result
 
     def prepare(self, known):
@@ -146,54 +267,83 @@ class SessionRecorder(object):
                 reached = ancestors([*train, capture.loss])
                 capture.features, capture.labels = known.data(reached)
                 known.components = batches.leaves(tf, (capture.features, capture.labels))
+                known.parts = self.parts_of_step(known) if known.several() else []
                 for get, line in known.gets:
                     if line is not None and any(one.op.name in reached for one in _flat(get)):
                         self.recorder.sources.setdefault("input", line)
                 self.recorder.capture = capture
-                known.hook = make_hook(self.recorder, known.hooks)
+                known.hook = parts_hook(self.recorder, known.hooks, known)
                 known.hook.begin()
+
+    def parts_of_step(self, known):
+        """A Part for each operation that applies gradients."""
+        found = []
+        for name, (losses, optimizer, pairs) in known.of_stepper.items():
+            loss = _mean(self.tf, losses)
+            train = known.graph.get_operation_by_name(name)
+            found.append(Part(name, loss, optimizer, pairs, known.data(ancestors([train, loss]))))
+        return found
 
     # -- while it runs --
     def trains(self, session, fetches):
-        """What is known of the graph of a session, where some fetches apply gradients; else None."""
+        """What is known of the graph of a session, and which of its operations that apply gradients the fetches run;
+        None where they run none.
+        """
         known = self.of(session.graph)
         if self.inside or known is None or not known.steppers:
-            return None
-        if any(self._stands(known, one) for one in _leaves(fetches)):
-            return known
-        return None
+            return None, frozenset()
+        chosen = frozenset().union(*(self._stands(known, one) for one in _leaves(fetches)))
+        return (known if chosen else None), chosen
 
     def _stands(self, known, fetch):
         try:
             if fetch not in known.stands:
                 element = known.graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
-                known.stands[fetch] = bool(ancestors([element]) & set(known.steppers))
+                known.stands[fetch] = frozenset(ancestors([element]) & set(known.steppers))
             return known.stands[fetch]
         except (TypeError, ValueError, KeyError):
-            return False
+            return frozenset()
 
     def run(self, original, session, fetches, feed_dict=None, options=None, run_metadata=None):
-        known = self.trains(session, fetches)
+        known, chosen = self.trains(session, fetches)
         if known is None:
             return original(session, fetches, feed_dict, options, run_metadata)
         self.inside = True
         try:
-            context = self._begin(known, session)
-            asked = known.hook.before_run(context).fetches
+            goes_on = self._goes_on(known, chosen, feed_dict)
+            context = self._begin(known, session, goes_on)
+            known.hook.choose(chosen, goes_on)
+            asked = known.hook.before_run(context)
             feed = self._replayed(known, feed_dict)
-            result, context.results = original(session, [fetches, asked], feed, options, run_metadata)
+            if asked.feed_dict:
+                feed = dict(feed or {})
+                feed.update(asked.feed_dict)
+            result, context.results = original(session, [fetches, asked.fetches], feed, options, run_metadata)
+            known.step_of = known.step_of | chosen if goes_on else chosen
+            known.fed = {**known.fed, **feed_dict} if goes_on and feed_dict else dict(feed_dict or {})
             known.hook.after_run(context, context)
             return result
         finally:
             self.inside = False
 
-    def _begin(self, known, session):
+    def _goes_on(self, known, chosen, feed_dict):
+        """Whether a call is a further part of the step under way: other networks, on what was fed before."""
+        if not known.step_of or chosen & known.step_of or not known.hook.parts:
+            return False
+        if any(part.draws(known) for part in known.hook.parts if part.name in chosen):
+            return False  # a batch of its own from an iterator
+        both = [key for key in feed_dict or {} if key in known.fed]
+        return all(known.fed[key] is feed_dict[key] or np.array_equal(known.fed[key], feed_dict[key]) for key in both)
+
+    def _begin(self, known, session, goes_on=False):
         recorder = self.recorder
         limit = recorder.plan.get("steps")
-        if limit is not None and not known.limited and self._steps() >= limit:
+        if limit is not None and not known.limited and not goes_on and self._steps() >= limit:
             if not known.managed:
                 raise SystemExit(0)
             raise self.tf.errors.OutOfRangeError(None, None, "as many steps as were asked for")
+        if recorder.points.over(recorder.steps_done) and not goes_on:
+            raise SystemExit(0)
         first = known.session is None
         known.session = session  # a session that was lost is made again
         if first:
@@ -219,14 +369,19 @@ class SessionRecorder(object):
         if folder is None:
             return feed_dict
         names = sorted(name for name in os.listdir(folder) if name.isdigit())
-        if self.recorder.steps_done >= len(names):
+        place = self.recorder.steps_done - known.hook.goes_on
+        if place >= len(names):
             raise self.tf.errors.OutOfRangeError(None, None, "no further batch was recorded")
         feed = dict(feed_dict or {})
-        values = _read(os.path.join(folder, names[self.recorder.steps_done]), known.components)
+        components = known.hook.components()
+        values = _read(os.path.join(folder, names[place]), components)
+        given = [(leaf, value) for (_, leaf), value in zip(components, values)]
+        if known.hook.goes_on:  # what this part does not take of the batch is not fed
+            given = [(leaf, value) for leaf, value in given if any(key is leaf or key == leaf.name for key in feed)]
         for key in list(feed):
-            if any(key is leaf or key == leaf.name for _, leaf in known.components):
+            if any(key is leaf or key == leaf.name for leaf, _ in given):
                 del feed[key]
-        feed.update((leaf, value) for (_, leaf), value in zip(known.components, values))
+        feed.update(given)
         return feed
 
     def close(self, known, session):
@@ -293,8 +448,10 @@ def install(recorder):
 
     def compute_gradients(original, self, loss, *args, **kwargs):
         known = ours.building
-        if known is not None and hasattr(loss, "op") and all(loss is not one for one in known.losses):
-            known.losses.append(loss)
+        if known is not None and hasattr(loss, "op"):
+            known.asked.append(loss)
+            if all(loss is not one for one in known.losses):
+                known.losses.append(loss)
         return original(self, loss, *args, **kwargs)
 
     parts.wrap(optimizers.Optimizer, "compute_gradients", compute_gradients)

@@ -126,6 +126,7 @@ def install(plan):
       program is to predict the same, too
     - ``pin_dropout``: what dropouts drop in steps of the training is decided by the place in an example, or, for
       "features", by that along its last axis (see even.py)
+    - ``anew``: and by which step of the training it is
     - ``turns``: the trainers of parameter servers step one after another, and the numbers of states and
       gradients are those of all their steps
     - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None

@@ -50,6 +50,17 @@ def user_line(target=None, method=""):
     return None
 
 
+def user_lines():
+    """(path, line) of every frame of the user's that is under way, from the innermost on."""
+    found = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            found.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(found)
+
+
 def outermost(methods, target):
     """The object whose method of one of these names was called first, of those under way; else ``target``."""
     frame = sys._getframe(1)

@@ -7,7 +7,7 @@ import numpy as np
 import parts
 import points
 import replicas
-from capture import component, counts, whole_name
+from capture import PLACE, component, counts, whole_name
 from tracing import ancestors, pack_activations, thresholds, within
 
 
@@ -54,6 +54,14 @@ def averaging(graph):
     ]
 
 
+def dense(tf, gradient, variable):
+    """A gradient with a row for each of the variable's."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows = component(variable).shape.as_list()[0]
+    return tf.math.unsorted_segment_sum(gradient.values, gradient.indices, rows)
+
+
 def make_hook(recorder, hooks=()):
     """The session hook that writes one record per training step of this task. ``hooks`` is the list of all
     hooks of the call, which may still grow.
@@ -66,16 +74,13 @@ def hook_class(recorder, hooks):
     tf = recorder.tf
     folder = recorder.folder
 
-    def dense(gradient, variable):
-        if not isinstance(gradient, tf.IndexedSlices):
-            return gradient
-        rows = component(variable).shape.as_list()[0]
-        return tf.math.unsorted_segment_sum(gradient.values, gradient.indices, rows)
-
     # Synchronous replicas wait for each other within a step.
     turns = recorder.turns if recorder.replicas == 1 else None
 
     class StepHook(tf.train.SessionRunHook):
+        goes_on = False  # whether the call is a further part of a step, as only sessions of a program's own make them
+        in_parts = False  # whether further parts may follow
+
         def begin(self):
             capture = self.capture = recorder.capture
             self.model = capture.model_parts(tf)
@@ -86,7 +91,7 @@ def hook_class(recorder, hooks):
             pairings = [one.gradients() if one.local is None else [(None, one.local)] for one in capture.replicas]
             for place, (_, pairs) in enumerate(pairings[0]):
                 for number, (_, variable) in enumerate(pairs):
-                    every = [dense(*one[place][1][number]) for one in pairings]
+                    every = [dense(tf, *one[place][1][number]) for one in pairings]
                     self.gradient_parts.append(by_name[component(variable).op.name])
                     gradients.append(every[0] if len(every) == 1 else tf.add_n(every))
             loss = tf.cast(tf.reshape(capture.loss if capture.reduced is None else capture.reduced, []), tf.float32)
@@ -130,6 +135,7 @@ def hook_class(recorder, hooks):
                 "dropout_after": [before.weights(self.model) for _, _, before in capture.dropouts],
                 "dropout_loops": within(capture.loss, capture.dropouts, capture.draw_loops),
                 "draws": capture.draws,
+                "anew": hasattr(capture.graph, PLACE),
                 "training": max(0, len(recorder.trained) - 1),
                 "sources": recorder.source_lines(self.model),
                 "replicas": recorder.replicas,
@@ -167,17 +173,22 @@ def hook_class(recorder, hooks):
 
         def before_run(self, run_context):
             if turns is None:
-                self.number = recorder.steps_done + 1
+                self.number = recorder.steps_done + (not self.goes_on)
             else:
                 self.number = turns.take()
                 # Estimator would look at the global step after one more step only.
                 if turns.departed() and self.at_last_step(run_context.session):
                     raise tf.errors.OutOfRangeError(None, None, "another trainer took the last step")
             point = recorder.points.at(recorder.steps_done)
-            if point is not None:
+            if point is not None and not self.goes_on:
                 place = recorder.steps_done
                 session = run_context.session
                 points.of_session(tf, point, place, recorder.points, session, self.capture, self.model, self.slots)
+            place = getattr(self.capture.graph, PLACE, None)
+            return tf.train.SessionRunArgs(self.fetches(), None if place is None else {place: self.number - 1})
+
+        def fetches(self):
+            """What is asked for with the step."""
             fetches = dict(self.every)
             if self.kept_bytes < batches.limit(recorder.plan):
                 fetches.update(self.kept)
@@ -185,7 +196,7 @@ def hook_class(recorder, hooks):
                 fetches.update(self.some)
             if recorder.steps_done == 0:
                 fetches.update(self.first)
-            return tf.train.SessionRunArgs(fetches)
+            return fetches
 
         def after_run(self, run_context, run_values):
             results = run_values.results
@@ -205,7 +216,7 @@ def hook_class(recorder, hooks):
                 parts.write_arrays(folder_file, whole)
             if self.number in recorder.state_steps:
                 self.record_state(run_context.session, self.number)
-            if recorder.points.over(number):
+            if recorder.points.over(number) and not self.in_parts:
                 raise SystemExit(0)
             if number == 1:
                 folder.note_cpu(number)

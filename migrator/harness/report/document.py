@@ -336,9 +336,9 @@ def _tolerance(limits: Tolerance | None) -> Document | None:
 def _limits_of_data(original: Recording) -> list[str]:
     lines = []
     if original.dropout_rates:
+        other = "that they draw them anew at each step" if not original.anew else "that each has a mask of its own"
         lines.append(
-            "dropout: both programs dropped the same features of every example in training; that they draw them anew "
-            "at each step was not compared"
+            f"dropout: both programs dropped the same features of every example in training; {other} was not compared"
         )
     if len({batch.size for batch in original.batches}) == 1:
         lines.append("partial batches: every batch had the same size")
