@@ -28,6 +28,11 @@ ALIASES = {
     "tf.initializers.glorot_normal": "tf.glorot_normal_initializer",
     "tf.keras.initializers.glorot_uniform": "tf.glorot_uniform_initializer",
     "tf.keras.initializers.glorot_normal": "tf.glorot_normal_initializer",
+    **{
+        f"tf.keras.initializers.{name}": f"tf.initializers.{name}"
+        for name in ("he_normal", "he_uniform", "lecun_normal", "lecun_uniform")
+    },
+    "tf.initializers.orthogonal": "tf.orthogonal_initializer",
     "tf.io.tf_record_iterator": "tf.python_io.tf_record_iterator",
     "tf.train.piecewise_constant_decay": "tf.train.piecewise_constant",
     "tf.examples.tutorials.mnist.input_data.read_data_sets": "tf.contrib.learn.datasets.mnist.read_data_sets",
@@ -78,6 +83,12 @@ SAMPLES = (
     "tf.random_normal_initializer(stddev=0.1)",
     "tf.variance_scaling_initializer()",
     "tf.glorot_normal_initializer()",
+    "tf.orthogonal_initializer(gain=2.0)",
+    "tf.initializers.he_normal()",
+    "tf.initializers.he_uniform()",
+    "tf.initializers.lecun_normal()",
+    "tf.initializers.lecun_uniform()",
+    "tf.initializers.identity(2.0)",
     # data
     "d.apply(tf.contrib.data.map_and_batch_with_legacy_function(parse, batch_size=n))",
     # losses

@@ -30,6 +30,8 @@ with one seed; `tf-migrate verify` therefore carries the initial values over.
             Example("tf.zeros_initializer()", "tf.keras.initializers.Zeros()"),
             Example("tf.constant_initializer(0.1)", "tf.keras.initializers.Constant(value=0.1)"),
             Example("tf.glorot_uniform_initializer(seed=1)", "tf.keras.initializers.GlorotUniform(seed=1)"),
+            Example("tf.orthogonal_initializer()", "tf.keras.initializers.Orthogonal()"),
+            Example("tf.initializers.he_normal(seed=1)", "tf.keras.initializers.HeNormal(seed=1)"),
             Example("tf.contrib.layers.xavier_initializer()", "tf.keras.initializers.GlorotUniform()"),
             Example("tf.contrib.layers.xavier_initializer(uniform=False)", "tf.keras.initializers.GlorotNormal()"),
             Example(
@@ -67,6 +69,12 @@ _TABLE: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     ),
     "glorot_uniform": ("GlorotUniform", ("seed",), {}),
     "glorot_normal": ("GlorotNormal", ("seed",), {}),
+    "he_normal": ("HeNormal", ("seed",), {}),
+    "he_uniform": ("HeUniform", ("seed",), {}),
+    "lecun_normal": ("LecunNormal", ("seed",), {}),
+    "lecun_uniform": ("LecunUniform", ("seed",), {}),
+    "orthogonal": ("Orthogonal", ("gain", "seed"), {}),
+    "identity": ("Identity", ("gain",), {}),
 }
 
 
@@ -113,9 +121,12 @@ _CONTRIB: dict[str, CallRule] = {
 }
 CALLS: dict[str, CallRule] = {
     **{f"tf.contrib.{module}.{name}": rule for module in ("layers", "slim") for name, rule in _CONTRIB.items()},
-    **{f"tf.{name}_initializer": _initializer for name in _TABLE},
+    **{f"tf.{name}_initializer": _initializer for name in _TABLE if not name.startswith(("he_", "lecun_", "identity"))},
     **{f"tf.initializers.{name}": _initializer for name in _TABLE},
-    **{f"tf.keras.initializers.{name}": _initializer for name in ("glorot_uniform", "glorot_normal")},
+    **{
+        f"tf.keras.initializers.{name}": _initializer
+        for name in ("glorot_uniform", "glorot_normal", "he_normal", "he_uniform", "lecun_normal", "lecun_uniform")
+    },
 }
 REFERENCES = {
     name: f"tf.keras.initializers.{_TABLE[name.rpartition('.')[2].removesuffix('_initializer')][0]}()"

@@ -14,6 +14,7 @@ from migrator.findings import Severity
 from migrator.names.compat import only_two
 from migrator.names.fate import without_native_form
 from migrator.names.imports import ImportMap, dotted, imports_tensorflow
+from migrator.names.pure import kept
 from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program.calls import is_none
 from migrator.program.modes import TRAIN, ModeNames
@@ -538,7 +539,13 @@ class Rewriter(Transformer):
                 return _CALLS[name](site)
             found = home(name)
             if found is not None:
-                return self._renamed(name, found, original_node, updated_node)
+                try:
+                    return self._renamed(name, found, original_node, updated_node)
+                except Blocked:
+                    old = None if self.imports.may_be_two(original_node.func) else kept(name)
+                    if old is None:
+                        raise
+                    return updated_node.with_changes(func=cst.parse_expression(old))
         except Blocked as problem:
             # The rule sees rewritten arguments, which have no place in the file: report at the call.
             self.problems.append(Blocked(problem.code, original_node, problem.message))
@@ -709,6 +716,9 @@ class Rewriter(Transformer):
         if found is None and name in _OF_TWO and self.imports.may_be_two(original):
             return updated
         if found is None:
+            old = None if self.imports.may_be_two(original) else kept(name)
+            if old is not None:
+                return cst.parse_expression(old)
             self.problems.append(Blocked("TFM203", original, without_native_form(name)))
             return updated
         text = found.name + rest
