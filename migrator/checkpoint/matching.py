@@ -32,6 +32,14 @@ _SLOTS: Mapping[str, tuple[str, ...]] = {
     "SGD": ("m",),
 }
 _CENTERED = ("velocity", "average_gradient", "momentum")
+# Of the classes in tf.keras.optimizers.legacy, where they are others.
+_OLDER_SLOTS: Mapping[str, tuple[str, ...]] = {
+    "Adadelta": ("accum_grad", "accum_var"),
+    "Adamax": ("m", "v"),
+    "RMSprop": ("rms", "momentum"),
+    "SGD": ("momentum",),
+}
+_OLDER_CENTERED = ("rms", "mg", "momentum")
 _BY_NAME = {"adam_m": "m", "adam_v": "v"}  # of optimizers that people wrote after BERT's
 
 
@@ -329,7 +337,10 @@ def _order(optimizer: Mapping[str, Any]) -> tuple[str, ...] | None:
         return None
     if kind == "SGD" and not settings.get("momentum"):
         return ()  # Keras keeps one that stays zero
-    return _CENTERED if kind == "RMSprop" and settings.get("centered") else _SLOTS[kind]
+    older = bool(optimizer.get("older"))
+    if kind == "RMSprop" and settings.get("centered"):
+        return _OLDER_CENTERED if older else _CENTERED
+    return _OLDER_SLOTS.get(kind, _SLOTS[kind]) if older else _SLOTS[kind]
 
 
 def power(base: float, steps: int) -> float:

@@ -20,6 +20,7 @@ from migrator.rules.mesh import (
     CLASSES,
     CLIPPING,
     DRAWING,
+    FOR_MESHES,
     FUNCTIONS,
     IMAGE_LAYERS,
     LAYERS,
@@ -522,8 +523,22 @@ def own_class(name: str, text: str) -> str | None:
     """What a class of a file is on a mesh where the codemod wrote it: the optimizer or the schedule of Keras that it
     stands for, or "" for others that were tried there.
     """
-    kinds = {**CLASSES, **dict.fromkeys((*FUNCTIONS, GATHERS.text, *(one.text for one in SUBSTITUTES.values())), "")}
+    fused = {old: CLASSES[new] for old, new in FOR_MESHES.items()}
+    kinds = {
+        **CLASSES,
+        **fused,
+        **dict.fromkeys((*FUNCTIONS, GATHERS.text, *(one.text for one in SUBSTITUTES.values())), ""),
+    }
     return next((kind for tried, kind in kinds.items() if _named(tried, name).strip() == text.strip()), None)
+
+
+def for_mesh(name: str, text: str) -> str | None:
+    """The text of a class that the codemod wrote for one device or its replicas as a mesh needs it; None where it is
+    the same.
+    """
+    return next(
+        (_named(new, name) for old, new in FOR_MESHES.items() if _named(old, name).strip() == text.strip()), None
+    )
 
 
 def is_known(name: str) -> bool:

@@ -17,7 +17,7 @@ import libcst as cst
 
 from migrator.emit.file import add_import, insert_classes
 from migrator.emit.layout import statements
-from migrator.emit.mesh import own_class, with_parameter
+from migrator.emit.mesh import for_mesh, own_class, with_parameter
 from migrator.findings import Severity
 from migrator.migration import mesh_models
 from migrator.migration.mesh_own_loops import METHODS, shape_of
@@ -30,7 +30,7 @@ from migrator.program.modern import RUN, STRATEGIES, Change, Check, Edit, Modern
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.program.scopes import returns_in
 from migrator.rules.layers import add_argument
-from migrator.rules.mesh import CLIPPING, METRICS, OPTIMIZERS, SCHEDULES
+from migrator.rules.mesh import AS_LEGACY, CLIPPING, METRICS, OPTIMIZERS, SCHEDULES
 from migrator.rules.site import keyword as argument
 from migrator.targets import dtensor
 from migrator.targets.dtensor import Layouts
@@ -339,9 +339,17 @@ class _Program:
     def give_mesh(self) -> None:
         """Optimizers and metrics are given the mesh."""
         mesh = argument("mesh", cst.Name(self.mesh))
+        for node in classes_in(self.module):
+            text = for_mesh(node.name.value, mesh_models.text_of(self.file, node))
+            if node not in self.own and text is not None:
+                made = cst.ensure_type(cst.parse_statement(text, self.module.config_for_parsing), cst.ClassDef)
+                self.edit(node, _with(made.with_changes(leading_lines=node.leading_lines)))
 
         def with_mesh(node: cst.CSTNode) -> cst.CSTNode:
             call = is_edit_of(node, cst.Call)
+            func = dotted(call.func) or ""
+            if ".legacy." in func:
+                call = call.with_changes(func=cst.parse_expression(func.replace(".legacy.", ".")))
             return call.with_changes(args=add_argument(list(call.args), mesh))
 
         for call in self.calls:
@@ -384,6 +392,8 @@ class _Program:
 
     def check_optimizer(self, call: cst.Call, name: str, kind: str) -> None:
         known = OPTIMIZERS.get(kind)
+        if kind in AS_LEGACY and ".legacy." in (dotted(call.func) or ""):
+            name = name.replace(".legacy.", ".")
         if known is None or name.count(".") > 3 or name.startswith("tf.compat."):
             message = (
                 f"`{name}` was not tried on a mesh: take one of {', '.join(sorted(OPTIMIZERS))} of tf.keras.optimizers"

@@ -477,8 +477,9 @@ class NativeMigration(GroupState):
         """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""
         strategy = self._strategy(program)
         sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
+        known = self.training[program.model_file.path]
         return replace(
-            self.training[program.model_file.path],
+            known,
             steps_per_execution=any(self._takes_steps(p) for p in sharing),
             of_execution=min(self._of_execution(p) for p in sharing),
             per_replica=strategy.in_step
@@ -488,6 +489,7 @@ class NativeMigration(GroupState):
             resumes=any(p.model_dir is not None or p.flowing is not None for p in sharing),
             of_examples=self.loop.own,
             on_mesh=strategy.mesh,
+            fused=known.fused and not strategy.mesh,
         )
 
     def _takes_steps(self, program: TrainingProgram) -> bool:

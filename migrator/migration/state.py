@@ -28,6 +28,7 @@ from migrator.rules.site import TrainingContext
 from migrator.targets.choosing import divides_batches
 from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 from migrator.targets.plan import Loop, Target
+from migrator.targets.registry import TPU
 from migrator.walking import OF_PUNCTUATION
 
 
@@ -187,9 +188,11 @@ class GroupState:
         self.served: dict[cst.CSTNode, list[Form]] = {}  # serving functions, see exports.joined
         self.hparams = hparams.uses(list(group.files.values()))
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
+        on_tpu = self.asked is TPU or any(program.tpu is not None for program in group.programs)
         self.training = {
             path: TrainingContext(
                 sparse=sparse,
+                fused=not self.asked.mesh and not (sparse and on_tpu),
                 taken={name for name in file.names if file.imports.resolve(cst.Name(name)) != hparams.NAME},
                 keras=keras,
                 exports=any(program.servings for program in group.programs),

@@ -81,6 +81,14 @@ def is_global_step(name: str | None) -> bool:
     return name is not None and name.startswith("tf.") and name.rpartition(".")[2] in _STEP
 
 
+_RATE = '''
+def %s(self):
+    """Returns the learning rate of the last step."""
+    rate, steps = self.model.optimizer.learning_rate, self.model.optimizer.iterations
+    return (rate(steps - 1) if callable(rate) else rate).numpy()
+'''
+
+
 def as_callback(
     file: ParsedFile, node: cst.ClassDef, phases: Collection[str], tensors: Callable[[str], str | None]
 ) -> cst.ClassDef:
@@ -164,11 +172,13 @@ class _Translator:
     tensors: Callable[[str], str | None]
     steps: set[str] = field(default_factory=set)
     resets: bool = False
+    reads_rate: bool = False
 
     def translate(self) -> cst.ClassDef:
         methods = {s.name.value: s for s in self._body() if isinstance(s, cst.FunctionDef)}
         taken = names_in(self.node)
         self.batch, self.logs = free("batch", taken), free("logs", taken)
+        self.rate = free("learning_rate", taken)
         self._check(methods)
         self.steps = self._step_attributes(methods)
         fetches = self._fetches(methods.get("before_run"))
@@ -194,6 +204,8 @@ class _Translator:
             body.append(made)
             if name in _METHODS:
                 body += self._aliases(made)
+        if self.reads_rate:
+            body.append(cst.ensure_type(cst.parse_statement(_RATE % self.rate), cst.FunctionDef))
         if not any(isinstance(s, cst.FunctionDef) for s in body):
             raise self._blocked(self.node.name, "it only prepares the graph")
         base = cst.Arg(cst.parse_expression("tf.keras.callbacks.Callback"))
@@ -290,7 +302,8 @@ class _Translator:
             self.resets = True
             return f'{self.logs}["loss"]'
         if kind == "rate" and self.phases == ["train"]:
-            return "self.model.optimizer.learning_rate.numpy()"
+            self.reads_rate = True
+            return f"self.{self.rate}()"
         raise self._blocked(node, f"it fetches the tensor `{self.file.code(node).strip()[:40]}` of the graph")
 
     def _is_step(self, node: cst.BaseExpression) -> bool:

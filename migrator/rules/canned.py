@@ -11,11 +11,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.pairing import equal_zip
-from migrator.program.calls import number
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Rule
-from migrator.rules.several_optimizers import RATES_OF_PARTS
 from migrator.rules.site import CallRule, Site, expression
 
 RULES = (
@@ -43,8 +40,7 @@ only (measured with 30 columns). Losses and weights agree with the Estimators of
 
 An optimizer that a function of the file makes is folded where the function only chooses, by comparing its parameters
 with literals, what it returns: `create_optimizer("tf1")` takes that branch with it when nothing else comes there.
-Optimizers of `tf.keras.optimizers.legacy` stay, but for the parts of a combined model: SGD, Adadelta, Ftrl, Adagrad and
-Adamax become the new classes (within 5e-7 over 30 steps), others are refused.
+Optimizers of Keras become those of `tf.keras.optimizers.legacy`, which TensorFlow 1 and the canned Estimators had.
 
 Refused are label vocabularies, `warm_start_from`, an optimizer that is shared with something else, and
 `n_classes` that cannot be known from the file (two classes are one logit).
@@ -234,64 +230,61 @@ def optimizer_named(name: str, part: str, version: int, tf: str) -> str | None:
     return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.{keras}(learning_rate={rate}{rest})"
 
 
-_TWO = (
-    '''\
-class {name}(tf.keras.optimizers.Optimizer):
+_TWO = '''\
+class {name}(tf.keras.optimizers.legacy.Optimizer):
     """Trains the linear part of a model with one optimizer and the rest with another."""
 
     def __init__(self, deep, linear, linear_variables):
-        super().__init__(name="{name}", weight_decay=None)
+        super().__init__("{name}")
         self.parts = [deep, linear]
-        for part in self.parts:
+        for name, part in zip(("deep", "linear"), self.parts):
             part.iterations = self.iterations
+            self._track_trackable(part, name)  # so that checkpoints hold its slots
         self.linear = {variable.ref() for variable in linear_variables}
 
-'''
-    + RATES_OF_PARTS
-    + """\
-    def build(self, variables):
-        super().build(variables)
-        for number, part in enumerate(self.parts):
-            part.build([variable for variable in variables if (variable.ref() in self.linear) == bool(number)])
+    @property
+    def learning_rate(self):
+        return self.parts[0].learning_rate
 
-    def update_step(self, gradient, variable):
-        self.parts[variable.ref() in self.linear].update_step(gradient, variable)
-"""
-)
+    def _prepare(self, var_list):
+        return [part._prepare(var_list) for part in self.parts]
+
+    def _create_slots(self, var_list):
+        for number, part in enumerate(self.parts):
+            part._create_all_weights([variable for variable in var_list if self._number(variable) == number])
+
+    def _resource_apply_dense(self, grad, var, apply_state):
+        number = self._number(var)
+        return self.parts[number]._resource_apply_dense(grad, var, apply_state[number])
+
+    def _resource_apply_sparse_duplicate_indices(self, grad, var, indices, apply_state):
+        number = self._number(var)
+        part = self.parts[number]
+        return part._resource_apply_sparse_duplicate_indices(grad, var, indices, apply_state=apply_state[number])
+
+    def _number(self, variable):
+        return int(variable.ref() in self.linear)
+'''
 #: What stands for the two optimizers of a DNNLinearCombined Estimator; the names are those of its model_fn.
 TWO = "train.WideAndDeepOptimizer"
 
 
-# Optimizers of `legacy` have no `update_step`. The new classes compute the same (measured over 30 steps, with and
-# without a schedule: SGD and Adadelta equal, Ftrl, Adagrad and Adamax to 5e-7, Adam and RMSprop to 8e-5 where weights
-# move by 1.5); Nadam does not (0.16).
-_LEGACY = "tf.keras.optimizers.legacy."
-_SAME = frozenset(("Adadelta", "Adagrad", "Adamax", "Ftrl", "SGD"))
-_SPARSE = frozenset(("Adagrad",))  # for the rows of an embedding; Ftrl only where all weights start at zero
+_KERAS = "tf.keras.optimizers."
 
 
 def _two(site: Site) -> cst.BaseExpression:
-    parts = equal_zip(site.original.args, site.call.args, (_SPARSE, _SPARSE | {"Ftrl"}))
-    deep, linear = (_part(site, old.value, new.value, sparse) for old, new, sparse in parts)
+    deep, linear = (_part(site, part.value) for part in site.call.args)
     name = site.training.helper("WideAndDeepOptimizer", _TWO)
     variables = "tf.keras.Model(features, linear_logits).trainable_variables"
     return expression(f"{name}(\n    deep={deep},\n    linear={linear},\n    linear_variables={variables},\n)")
 
 
-def _part(site: Site, old: cst.BaseExpression, new: cst.BaseExpression, sparse: frozenset[str]) -> str:
-    """The optimizer of one part, as source text. Raises Blocked (TFM190) for a legacy one that has no equal."""
-    name = site.code(new.func) if isinstance(new, cst.Call) else ""
-    if not isinstance(new, cst.Call) or not name.startswith(_LEGACY):
-        return site.code(new)
-    kind = name.removeprefix(_LEGACY)
-    if kind not in (sparse if site.training.sparse else _SAME):
-        raise Blocked("TFM190", old, f"a linear and a deep part with `{name}` have no exact counterpart: take another")
-    rates = [a.value for i, a in enumerate(new.args) if (a.keyword.value if a.keyword else i) in (0, "learning_rate")]
-    if kind == "Ftrl" and site.training.sparse and any(number(rate) is None for rate in rates):
-        # Rows that a batch leaves out get the weight of the new rate: losses were 1e-2 apart at step 3.
-        raise Blocked("TFM190", old, f"`{name}` on categories with a rate that may change has no exact counterpart")
-    func = cst.parse_expression(f"tf.keras.optimizers.{kind}")
-    return site.code(new.with_changes(func=func))
+def _part(site: Site, made: cst.BaseExpression) -> str:
+    """The optimizer of one part, as source text. Raises Blocked (TFM190) for one that is of no class of `legacy`."""
+    name = site.code(made.func) if isinstance(made, cst.Call) else ""
+    if name.startswith(_KERAS) and not name.startswith(f"{_KERAS}legacy."):
+        raise Blocked("TFM190", site.original, f"a linear and a deep part with `{name}` are not carried over")
+    return site.code(made)
 
 
 CALLS: dict[str, CallRule] = {f"tf.{TWO}": _two}

@@ -20,6 +20,7 @@ class Keras:
     - `clips_per_replica`: replicas clip their gradients before these are summed, as in TensorFlow 1
     - `adds_rows`: gradients of a row that a batch uses twice are added up before the row is updated
     - `wants_float_rates`: a rate must be a float
+    - `fuses`: it has optimizers that update a variable by one operation, as TensorFlow 1's did
     - `cuts_executions`: the last execution ends with the steps that `fit` is told (or else with the data only)
     """
 
@@ -35,6 +36,7 @@ class Keras:
     clips_per_replica: bool
     adds_rows: bool
     wants_float_rates: bool
+    fuses: bool
     cuts_executions: bool
 
 
@@ -51,6 +53,7 @@ KERAS_2 = Keras(
     clips_per_replica=False,
     adds_rows=True,
     wants_float_rates=False,
+    fuses=True,
     cuts_executions=True,
 )
 KERAS_3 = Keras(
@@ -66,6 +69,7 @@ KERAS_3 = Keras(
     clips_per_replica=True,
     adds_rows=False,
     wants_float_rates=True,
+    fuses=False,
     cuts_executions=False,
 )
 #: By the word of the command line.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from migrator.findings import Severity
 from migrator.rules import contrib_layers
 from migrator.rules.losses import WEIGHTED_AVERAGE, WEIGHTED_MEAN
-from migrator.rules.optimizers import MOMENTUM, RMSPROP
+from migrator.rules.optimizers import FUSED_MOMENTUM, FUSED_RMSPROP, MOMENTUM, RMSPROP
 from migrator.rules.rule import Rule
 from migrator.rules.schedules import LINEAR_COSINE
 
@@ -338,6 +338,10 @@ SCHEDULES = frozenset(
 )
 #: Classes that a file gets, as their text, and what they are in the tables above.
 CLASSES = {MOMENTUM: "SGD", RMSPROP: "RMSprop", LINEAR_COSINE: "LinearCosineDecay"}
+#: What becomes of classes for one device or its replicas, whose operations a mesh has not, as their text.
+FOR_MESHES = {FUSED_MOMENTUM: MOMENTUM, FUSED_RMSPROP: RMSPROP}
+#: Optimizers that compute the same in `tf.keras.optimizers.legacy`.
+AS_LEGACY = frozenset(OPTIMIZERS) - {"RMSprop"}
 _MATH = (
     *("abs", "add", "ceil", "cos", "divide", "equal", "exp", "floor", "floordiv", "floormod", "greater"),
     *("greater_equal", "less", "less_equal", "log", "logical_and", "maximum", "minimum", "mod", "multiply", "pow"),

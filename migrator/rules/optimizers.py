@@ -39,34 +39,44 @@ program that was written for TensorFlow 2, as `verify` runs it, trains otherwise
 Carried over: GradientDescent, Momentum, Adagrad, Adam, RMSProp, Adadelta, Ftrl, ProximalGradientDescent,
 ProximalAdagrad, AdagradDA, and LazyAdam, Nadam and AdaMax of `tf.contrib.opt`. All numbers are written out, because the
 defaults changed: Adam's epsilon was 1e-8 and is 1e-7 in Keras (1.1 % in the weights after 100 steps, measured), Adagrad
-had no epsilon at all. With them the weights agree to 2e-6 after 100 steps (measured against TensorFlow 1.15.5).
+had no epsilon at all. With them the weights agree to 3e-6 after 250 steps, most to the last bit.
+
+On Keras 2 these are the optimizers of `tf.keras.optimizers.legacy`, which update a variable by the one operation that
+TensorFlow 1 has for it, and rows of embeddings as it did. Those without `legacy` need several operations: 8.8
+milliseconds of CPU for Adam on a million weights, where TensorFlow 1 took 2.0 and the legacy one takes 2.7 (see
+[how fast the new program is](../speed.md)). `legacy.Adagrad` takes 0.0 for Keras' default epsilon, so it is given one
+that adds nothing. They have no `weight_decay`, `use_ema` or `jit_compile`; where you want one of these, take `legacy`
+out. A mesh (DTensor), embeddings on a TPU, moving averages of the weights and `--keras 3` get the newer classes.
 
 Refused: optimizers of the program's own, AdamW and MomentumW (in TensorFlow 1 the decay and the gradients race: two
 runs of one program differ by 3e-4), LARS, MovingAverageOptimizer and everything that wraps another optimizer.
 """,
         (
-            Example("tf.train.GradientDescentOptimizer(0.1)", "tf.keras.optimizers.SGD(learning_rate=0.1)"),
-            Example("tf.train.MomentumOptimizer(0.1, 0.9)", "tf.keras.optimizers.SGD(learning_rate=0.1, momentum=0.9)"),
+            Example("tf.train.GradientDescentOptimizer(0.1)", "tf.keras.optimizers.legacy.SGD(learning_rate=0.1)"),
+            Example(
+                "tf.train.MomentumOptimizer(0.1, 0.9)",
+                "tf.keras.optimizers.legacy.SGD(learning_rate=0.1, momentum=0.9)",
+            ),
             Example(
                 "tf.train.AdagradOptimizer(0.05)",
-                "tf.keras.optimizers.Adagrad(learning_rate=0.05, initial_accumulator_value=0.1, epsilon=0.0)",
+                "tf.keras.optimizers.legacy.Adagrad(learning_rate=0.05, initial_accumulator_value=0.1, epsilon=1e-30)",
             ),
             Example(
                 "tf.train.AdamOptimizer(learning_rate=rate, epsilon=1e-4)",
-                "tf.keras.optimizers.Adam(learning_rate=rate, beta_1=0.9, beta_2=0.999, epsilon=1e-4)",
+                "tf.keras.optimizers.legacy.Adam(learning_rate=rate, beta_1=0.9, beta_2=0.999, epsilon=1e-4)",
             ),
             Example(
                 "tf.train.AdadeltaOptimizer(0.5)",
-                "tf.keras.optimizers.Adadelta(learning_rate=0.5, rho=0.95, epsilon=1e-08)",
+                "tf.keras.optimizers.legacy.Adadelta(learning_rate=0.5, rho=0.95, epsilon=1e-08)",
             ),
             Example(
                 "tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01)",
-                "tf.keras.optimizers.Ftrl(learning_rate=0.1, l1_regularization_strength=0.01)",
+                "tf.keras.optimizers.legacy.Ftrl(learning_rate=0.1, l1_regularization_strength=0.01)",
             ),
             Example("tf.contrib.opt.AdamWOptimizer(0.01, 0.1)", None),
             Example(
                 'tf.python.estimator.canned.optimizers.get_optimizer_instance("SGD", 0.1)',
-                "tf.keras.optimizers.SGD(learning_rate=0.1)",
+                "tf.keras.optimizers.legacy.SGD(learning_rate=0.1)",
             ),
         ),
     ),
@@ -88,17 +98,17 @@ that are added up over several batches (TFM417): the bridge keeps them.
         Severity.REVIEW,
         """
 The file gets a subclass of a few lines that computes what the TensorFlow 1 optimizer did. Measured after 100 steps, the
-stock Keras optimizer differs from TensorFlow 1 by (loss / weights):
+Keras optimizer differs from TensorFlow 1 by (loss / weights):
 
 - RMSProp, whose mean square starts at one in TensorFlow 1 and at zero in Keras: 31 % / 75 %, with momentum 110 % /
   220 %;
 - Momentum with a rate that changes, because Keras stores rate times gradient: 13 % / 43 %;
-- with embeddings, whose rows TensorFlow 1 leaves alone when a batch does not use them: Momentum 0.02 % / 0.3 %,
-  RMSProp 0.1 % / 2 %, Ftrl 0.06 % / 100 % (Keras sets unused rows to zero in the first step), Adadelta 0.003 % / 0.1 %,
-  LazyAdam 0.3 % / 9 %;
+- LazyAdam with embeddings, whose rows it leaves alone when a batch does not use them: 0.3 % / 9 %;
 - ProximalGradientDescent against SGD 9 %, ProximalAdagrad against Adagrad 11 %, AdagradDA against Adagrad 31 %, Nadam
-  9 % / 21 % (loss).
-- gradients clipped on several replicas, where TensorFlow 1 clips those of each and Keras their sum: 15 % / 28 %.
+  9 % / 21 % (loss);
+- gradients clipped on several replicas, where TensorFlow 1 clips those of each and Keras their sum: 15 % / 28 %;
+- with embeddings, where `legacy` is not written (see TFM401) and the newer classes move all rows: Momentum 0.02 % /
+  0.3 %, RMSProp 0.1 % / 2 %, Ftrl 0.06 % / 100 % (unused rows become zero in the first step), Adadelta 0.003 % / 0.1 %.
 
 The subclass differs by less than 3e-7 / 3e-6. Where these numbers need not stay the same, take the stock class.
 """,
@@ -360,6 +370,66 @@ class {name}(tf.keras.optimizers.Adagrad):
 """
 )
 
+# Subclasses of the optimizers that Keras had before 2.11 (`tf.keras.optimizers.legacy`), which update a variable by the
+# one operation that TensorFlow 1 has for it.
+FUSED_MOMENTUM = '''\
+class {name}(tf.keras.optimizers.legacy.SGD):
+    """Momentum of TensorFlow 1: the rate of a step scales the gradients of all steps before it, too."""
+
+    def _resource_apply_dense(self, grad, var, apply_state):
+        return tf.raw_ops.ResourceApplyMomentum(grad=grad, **self._arguments(var, apply_state))
+
+    def _resource_apply_sparse(self, grad, var, indices, apply_state):
+        return tf.raw_ops.ResourceSparseApplyMomentum(grad=grad, indices=indices, **self._arguments(var, apply_state))
+
+    def _arguments(self, var, apply_state):
+        settings = apply_state[var.device, var.dtype.base_dtype]
+        return dict(
+            var=var.handle,
+            accum=self.get_slot(var, "momentum").handle,
+            lr=settings["lr_t"],
+            momentum=settings["momentum"],
+            use_nesterov=self.nesterov,
+        )
+'''
+
+FUSED_RMSPROP = '''\
+class {name}(tf.keras.optimizers.legacy.RMSprop):
+    """RMSProp of TensorFlow 1: the mean square of the gradients starts at one, not at zero."""
+
+    def _create_slots(self, var_list):
+        for variable in var_list:
+            self.add_slot(variable, "rms", "ones")
+        self._momentum = True  # the operations of TensorFlow 1 want its slot, also where it stays zero
+        super()._create_slots(var_list)
+'''
+
+_FUSED_LAZY_ADAM = '''\
+class {name}(tf.keras.optimizers.legacy.Adam):
+    """LazyAdam of TensorFlow 1: rows of an embedding that a batch does not use stay as they are."""
+
+    def _resource_apply_sparse(self, grad, var, indices, apply_state):
+        settings = apply_state[var.device, var.dtype.base_dtype]
+        means, squares = self.get_slot(var, "m"), self.get_slot(var, "v")
+        mean = settings["beta_1_t"] * tf.gather(means, indices) + settings["one_minus_beta_1_t"] * grad
+        square = settings["beta_2_t"] * tf.gather(squares, indices) + settings["one_minus_beta_2_t"] * grad**2
+        step = settings["lr"] * mean / (tf.sqrt(square) + settings["epsilon"])
+        means.scatter_update(tf.IndexedSlices(mean, indices))
+        squares.scatter_update(tf.IndexedSlices(square, indices))
+        return var.scatter_sub(tf.IndexedSlices(step, indices))
+'''
+
+_FUSED_CLIPPED = '''\
+class {name}(%s):
+    """Clips the gradients of each replica before they are summed, as TensorFlow 1 did; Keras would clip the sum."""
+
+    def _transform_unaggregated_gradients(self, grads_and_vars):
+        return super()._transform_gradients(grads_and_vars)
+
+    def _transform_gradients(self, grads_and_vars):
+        return grads_and_vars
+'''
+
 _CLIPPED = '''\
 class {name}(%s):
     """Clips the gradients of each replica before they are summed, as TensorFlow 1 did; Keras would clip the sum."""
@@ -454,11 +524,23 @@ def _on_keras3(site: Site, keras: str, text: str | None) -> str | None:
 
 
 @dataclass(frozen=True)
+class _Fused:
+    """See _Optimizer: the subclasses, and what is `fixed` otherwise."""
+
+    helper: str | None = None
+    sparse_helper: str | None = None
+    scheduled_helper: str | None = None
+    fixed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Optimizer:
     """A TensorFlow 1 optimizer: its parameters in order, and what becomes of them.
 
     `helper` is the subclass that the file gets in place of the Keras class, always or (`sparse_helper`) where
     variables may get sparse gradients; `scheduled_helper` where the rate changes. A `dense_only` one is refused there.
+    `fused` is the same of the class of that name in `tf.keras.optimizers.legacy`, which updates a variable by the
+    operation of TensorFlow 1; None where none of them has that operation.
     """
 
     keras: str
@@ -470,6 +552,7 @@ class _Optimizer:
     sparse_helper: str | None = None
     scheduled_helper: str | None = None
     dense_only: bool = False
+    fused: _Fused | None = None
 
 
 _TAIL = ("use_locking", "name")
@@ -489,7 +572,7 @@ def _same(*names: str) -> dict[str, str]:
 
 
 _TABLE: dict[str, _Optimizer] = {
-    "tf.train.GradientDescentOptimizer": _Optimizer("SGD", ("learning_rate", *_TAIL), {}, {}),
+    "tf.train.GradientDescentOptimizer": _Optimizer("SGD", ("learning_rate", *_TAIL), {}, {}, fused=_Fused()),
     "tf.train.MomentumOptimizer": _Optimizer(
         "SGD",
         ("learning_rate", "momentum", *_TAIL, "use_nesterov"),
@@ -497,6 +580,7 @@ _TABLE: dict[str, _Optimizer] = {
         {},
         sparse_helper=_SPARSE_MOMENTUM,
         scheduled_helper=MOMENTUM,
+        fused=_Fused(scheduled_helper=FUSED_MOMENTUM),
     ),
     "tf.train.AdagradOptimizer": _Optimizer(
         "Adagrad",
@@ -504,8 +588,11 @@ _TABLE: dict[str, _Optimizer] = {
         _same("initial_accumulator_value"),
         {"initial_accumulator_value": "0.1"},
         ("epsilon=0.0",),
+        fused=_Fused(fixed=("epsilon=1e-30",)),  # 0.0 stands for Keras' default there, 1e-7
     ),
-    "tf.train.AdamOptimizer": _Optimizer("Adam", ("learning_rate", "beta1", "beta2", "epsilon", *_TAIL), _BETAS, _ADAM),
+    "tf.train.AdamOptimizer": _Optimizer(
+        "Adam", ("learning_rate", "beta1", "beta2", "epsilon", *_TAIL), _BETAS, _ADAM, fused=_Fused()
+    ),
     "tf.train.RMSPropOptimizer": _Optimizer(
         "RMSprop",
         ("learning_rate", "decay", "momentum", "epsilon", "use_locking", "centered", "name"),
@@ -513,6 +600,7 @@ _TABLE: dict[str, _Optimizer] = {
         {"decay": "0.9", "epsilon": "1e-10"},
         helper=RMSPROP,
         sparse_helper=_SPARSE_RMSPROP,
+        fused=_Fused(FUSED_RMSPROP),
     ),
     "tf.train.AdadeltaOptimizer": _Optimizer(
         "Adadelta",
@@ -520,6 +608,7 @@ _TABLE: dict[str, _Optimizer] = {
         _same("rho", "epsilon"),
         {"learning_rate": "0.001", "rho": "0.95", "epsilon": "1e-08"},
         sparse_helper=_SPARSE_ADADELTA,
+        fused=_Fused(),
     ),
     "tf.train.FtrlOptimizer": _Optimizer(
         "Ftrl",
@@ -527,6 +616,7 @@ _TABLE: dict[str, _Optimizer] = {
         _same(*_FTRL, "l2_shrinkage_regularization_strength"),
         {},
         sparse_helper=_SPARSE_FTRL,
+        fused=_Fused(),
     ),
     "tf.train.ProximalGradientDescentOptimizer": _Optimizer(
         "SGD", ("learning_rate", *_SHRINKAGE, *_TAIL), _same(*_SHRINKAGE), {}, helper=_PROXIMAL_SGD
@@ -554,12 +644,18 @@ _TABLE: dict[str, _Optimizer] = {
         _BETAS,
         _ADAM,
         sparse_helper=_LAZY_ADAM,
+        fused=_Fused(sparse_helper=_FUSED_LAZY_ADAM),
     ),
     "tf.contrib.opt.NadamOptimizer": _Optimizer(
         "Adam", ("learning_rate", "beta1", "beta2", "epsilon", *_TAIL), _BETAS, _ADAM, helper=_NADAM, dense_only=True
     ),
     "tf.contrib.opt.AdaMaxOptimizer": _Optimizer(
-        "Adamax", ("learning_rate", "beta1", "beta2", "epsilon", *_TAIL), _BETAS, _ADAM, dense_only=True
+        "Adamax",
+        ("learning_rate", "beta1", "beta2", "epsilon", *_TAIL),
+        _BETAS,
+        _ADAM,
+        dense_only=True,
+        fused=_Fused(),
     ),
 }
 _REFUSED = {
@@ -584,6 +680,8 @@ _NAMED = {
 }
 _GETTERS = ("tf.python.estimator.canned.optimizers.get_optimizer_instance",)
 _SUM_OF_ROWS = "the sum of the gradients of a row"
+# Arguments that optimizers of Keras have since 2.11.
+_OF_NEWER = frozenset(("weight_decay", "use_ema", "ema_momentum", "ema_overwrite_frequency", "jit_compile"))
 _OF_KERAS = frozenset(("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "RMSprop", "SGD"))
 
 
@@ -620,31 +718,40 @@ def _optimizer(site: Site) -> cst.BaseExpression:
         texts["learning_rate"] = _float_rate(site, rate, texts["learning_rate"])
     arguments = [f"learning_rate={texts['learning_rate']}"]
     arguments += [f"{known.keywords[p]}={texts[p]}" for p in known.keywords if p in texts]
-    arguments += [*known.fixed, *context.arguments.get(site.original, ())]
+    fused = _fused(site, known)
+    arguments += [*(known.fixed if fused is None else fused.fixed), *context.arguments.get(site.original, ())]
     if site.original in context.averaging:
         arguments.append(context.averaging[site.original][1])
     return expression(call_text(_class(site, known, bound), arguments))
 
 
+def _fused(site: Site, known: _Optimizer) -> _Fused | None:
+    """What is written of the classes whose updates are one operation; None where it is one of the newer classes."""
+    context = site.training
+    return known.fused if context.keras.fuses and context.fused and site.original not in context.averaging else None
+
+
 def _class(site: Site, known: _Optimizer, bound: Mapping[str, cst.BaseExpression]) -> str:
     """The Keras class, or the subclass of it that the file gets."""
-    context = site.training
+    context, fused = site.training, _fused(site, known)
     if context.sparse and known.dense_only:
         raise Blocked("TFM401", site.original, f"`{site.name}` on embeddings is not carried over")
-    text = known.sparse_helper if context.sparse and known.sparse_helper is not None else known.helper
-    why = "its sparse updates" if context.sparse and known.sparse_helper is not None else "its arithmetic"
-    if text is None and known.scheduled_helper is not None and _changes(site, bound.get("learning_rate")):
-        text, why = known.scheduled_helper, "a rate that changes"
-    name = f"tf.keras.optimizers.{known.keras}"
+    kinds = known if fused is None else fused
+    text = kinds.sparse_helper if context.sparse and kinds.sparse_helper is not None else kinds.helper
+    why = "its sparse updates" if context.sparse and kinds.sparse_helper is not None else "its arithmetic"
+    if text is None and kinds.scheduled_helper is not None and _changes(site, bound.get("learning_rate")):
+        text, why = kinds.scheduled_helper, "a rate that changes"
+    name = stock = f"tf.keras.optimizers.{'' if fused is None else 'legacy.'}{known.keras}"
     if context.keras.number == 3:
-        stock, text = text is None, _on_keras3(site, known.keras, text)
-        why = _SUM_OF_ROWS if stock else why
+        adds_rows, text = text is None, _on_keras3(site, known.keras, text)
+        why = _SUM_OF_ROWS if adds_rows else why
     if text is not None:
         name = context.helper(site.name.rpartition(".")[2], text)
-        message = f"`{name}` keeps {why}, which `tf.keras.optimizers.{known.keras}` has otherwise"
+        message = f"`{name}` keeps {why}, which `{stock}` has otherwise"
         context.remark("TFM876" if why == _SUM_OF_ROWS else "TFM410", site.original, message)
     if context.per_replica and context.arguments.get(site.original):
-        name = context.helper(f"Clipped{name.rpartition('.')[2]}", _CLIPPED % name)
+        clipped = _CLIPPED if fused is None else _FUSED_CLIPPED
+        name = context.helper(f"Clipped{name.rpartition('.')[2]}", clipped % name)
         context.remark("TFM410", site.original, f"`{name}` clips the gradients of each replica, Keras would their sum")
     if site.original in context.averaging:
         name = _averaging(site, name)
@@ -711,10 +818,11 @@ def _by_name(site: Site) -> cst.BaseExpression:
 
 def _of_keras(site: Site) -> cst.BaseExpression:
     """An optimizer of Keras already; TensorFlow 1's own Keras had those that are called legacy now."""
-    name = site.name.rpartition(".")[2]
+    name, context = site.name.rpartition(".")[2], site.training
     given = {arg.keyword.value for arg in site.call.args if arg.keyword is not None}
     older = ".legacy." in site.name or given & {"lr", "decay"} or _is_computed_otherwise(name, site.call)
-    home = "tf.keras.optimizers.legacy" if older else "tf.keras.optimizers"
+    fused = context.keras.fuses and context.fused and not given & _OF_NEWER
+    home = "tf.keras.optimizers.legacy" if older or fused else "tf.keras.optimizers"
     rate = site.training.rates.get(site.original)
     args = site.call.args
     if rate is not None:

@@ -29,15 +29,3 @@ counts batches. The bridge keeps the code: leave `--style native` out.
 """,
     ),
 )
-
-#: The rates of an optimizer of Keras 2 that is made of `parts`.
-RATES_OF_PARTS = """\
-    @property
-    def learning_rate(self):
-        return self.parts[0].learning_rate
-
-    def _compute_current_learning_rate(self):
-        for part in self.parts:
-            part._compute_current_learning_rate()
-
-"""

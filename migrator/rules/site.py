@@ -28,8 +28,9 @@ class TrainingContext:
     needs: text by name. `keras` is the generation that is written for, `steps_per_execution` says that the driver tells
     how many steps `fit` makes in one go, `of_execution` is how many it always makes, `divided` that replicas divide the
     batches of one device, `resumes` that a training may go on from a checkpoint, `on_mesh` that the devices of a mesh
-    compute each step as one. `layer_names` are those of layers that share theirs with others of the model, by call, and
-    `hparams` the methods that the program calls of its HParams.
+    compute each step as one, `fused` that one operation may update a variable (meshes have none, TPUs none for rows).
+    `layer_names` are those of layers that share theirs with others of the model, by call, and `hparams` the methods
+    that the program calls of its HParams.
     """
 
     step: str | None = None
@@ -55,6 +56,7 @@ class TrainingContext:
     resumes: bool = False
     layer_names: Mapping[cst.CSTNode, str] = field(default_factory=dict)
     on_mesh: bool = False
+    fused: bool = True
     hparams: frozenset[str] = frozenset()
     _names: dict[str, str] = field(default_factory=dict)
 

@@ -283,7 +283,7 @@ def filled(
     """A class of steps with what a program needs of it; `restore` begins from the checkpoints in a model_dir, `steps`
     are the methods that train and evaluate on a batch, `further` are texts for fields of the class.
     """
-    made = (_MEAN_LOSS if shape.evaluates else "") + (_BUILD if shape.on_keras3 or shape.on_servers else "")
+    made = (_MEAN_LOSS if shape.evaluates else "") + (_BUILD if shape.on_keras3 else "")
     train = scheduled.TRAIN if shape.on_servers else _TRAIN_MANY if shape.counts else _TRAIN
     metrics = "[self.mean_loss, *self.model.metrics]" if shape.measures else "[self.mean_loss]"
     metrics = "self.model.metrics" if shape.of_batch else metrics

@@ -194,23 +194,26 @@ RATES_OF_PARTS, RATE, RATE_ON_KERAS3 = "parts", "optimizer", "optimizer of Keras
 
 
 def rates_kept(model: str, rates: str) -> tuple[list[str], list[str]]:
-    """Lines around those that restore a checkpoint, which leave the learning rates as the program gives them.
+    """Lines around those that restore a checkpoint, which leave the settings of optimizers as the program gives them.
 
     Keras saves the rate of an optimizer beside its slots, and restores it (a training that was resumed at a tenth of
-    the rate went on at the old one). An Estimator restores weights, slots and the step.
+    the rate went on at the old one); `tf.keras.optimizers.legacy` all of its numbers. An Estimator restores weights,
+    slots and the step.
     """
+    if rates == RATE_ON_KERAS3:
+        before = [f"rate = {model}.optimizer.learning_rate", "given = rate.numpy()"]
+        return before, ['if hasattr(rate, "assign"):', "    rate.assign(given)"]  # that of a schedule is a tensor
+    before = [f"optimizer = {model}.optimizer"]
+    before.append("settings = [getattr(optimizer, name, None) for name in optimizer.get_config()]")
     if rates == RATES_OF_PARTS:
-        before = [f"rates = [part.learning_rate for part in {model}.optimizer.parts]"]
-        before.append("given = [rate.numpy() for rate in rates]")
-        return before, ["for rate, value in zip(rates, given):", "    rate.assign(value)"]
-    before = [f"rate = {model}.optimizer.learning_rate", "given = rate.numpy()"]
-    if rates == RATE_ON_KERAS3:  # that of a schedule is a tensor
-        return before, ['if hasattr(rate, "assign"):', "    rate.assign(given)"]
-    return before, ["rate.assign(given)"]
+        before = [f"parts = {model}.optimizer.parts"]
+        before.append("settings = [getattr(part, name, None) for part in parts for name in part.get_config()]")
+    before.append("given = [(setting, setting.numpy()) for setting in settings if isinstance(setting, tf.Variable)]")
+    return before, ["for setting, value in given:", "    setting.assign(value)"]
 
 
 def load_checkpoint(name: str, indent: str, rates: str) -> str:
-    """The function that goes on from a checkpoint at the learning rate that the program gives, as source text.
+    """The function that goes on from a checkpoint with the optimizer's settings that the program gives, as text.
 
     On Keras 3 it is given the manager of the checkpoints.
     """
@@ -218,9 +221,10 @@ def load_checkpoint(name: str, indent: str, rates: str) -> str:
     given, load = ("checkpoint", "model.load_weights(checkpoint)")
     if rates == RATE_ON_KERAS3:
         given, load = ("checkpoints", "checkpoints.restore_or_initialize()")
+    own = "the learning rate stays" if rates == RATE_ON_KERAS3 else "the optimizer's settings stay"
     lines = [
         f"def {name}(model, {given}):",
-        '    """Loads weights, slots and step, as an Estimator does; the learning rate stays this program\'s own."""',
+        f'    """Loads weights, slots and step, as an Estimator does; {own} this program\'s own."""',
         *(f"    {line}" for line in (*before, load, *after)),
     ]
     return "\n".join(lines).replace("    ", indent) + "\n"

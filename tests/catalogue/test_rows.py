@@ -60,7 +60,7 @@ def test_rows(symbol: str, keras2: str, keras3: str | None) -> None:
 
 def test_pages() -> None:
     text = page(row("tf.train.RMSPropOptimizer"))
-    assert "class RMSPropOptimizer(tf.keras.optimizers.RMSprop):" in text
+    assert "class RMSPropOptimizer(tf.keras.optimizers.legacy.RMSprop):" in text
     assert "Compared with TensorFlow 1.15.5." in text and "TFM410" in text
     assert "refused with TFM612" in page(row("tf.TFRecordReader"))
 

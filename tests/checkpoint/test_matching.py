@@ -126,6 +126,26 @@ def test_momentum_is_scaled_by_the_rate_unless_the_program_has_its_own_step() ->
     assert problem.value.code == "TFM864"
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings", "stored", "slots"),
+    [
+        ("SGD", {"momentum": 0.9}, ("Momentum",), ("momentum",)),
+        ("Adam", {}, ("Adam", "Adam_1"), ("m", "v")),
+        ("RMSprop", {}, ("RMSProp", "RMSProp_1"), ("rms", "momentum")),
+        ("RMSprop", {"centered": True}, ("RMSProp", "RMSProp_1", "RMSProp_2"), ("rms", "mg", "momentum")),
+        ("Adadelta", {}, ("Adadelta", "Adadelta_1"), ("accum_grad", "accum_var")),
+    ],
+)
+def test_slots_of_the_classes_that_keras_had_before(
+    kind: str, settings: dict[str, Any], stored: tuple[str, ...], slots: tuple[str, ...]
+) -> None:
+    older = {"kinds": [kind], "rate": 0.5, "own_step": False, "settings": settings, "older": True}
+    found = table(find(checkpoint(slots=stored), weights(*SHAPES), older, created(*SHAPES), slots))
+    assert {found[f"dense/bias/{one}"]: slot for one, slot in zip(stored, slots, strict=True)} == {
+        f"slot:dense/bias|{slot}": slot for slot in slots
+    }
+
+
 @pytest.mark.parametrize("slots", [(), ("Adagrad",)])
 def test_slots_of_another_optimizer_are_refused(slots: tuple[str, ...]) -> None:
     theirs = weights("dense/kernel", "dense/bias", "dense_1/kernel")

@@ -482,6 +482,15 @@ def test_a_step_of_its_own_is_one_that_does_not_hand_the_update_on(monkeypatch: 
     assert [has_own_step(kind, Stock) for kind in (Stock, Own, Averaged, AveragedOwn)] == [False, True, False, True]
 
 
+def test_a_slot_is_asked_for_by_place_or_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an optimizer of tf.keras.optimizers.legacy, one of now, and TensorFlow on restoring a checkpoint do."""
+    monkeypatch.syspath_prepend(str(INSIDE))
+    asked = load("keras_optimizers").slot_asked
+    assert asked("kernel", "rms", "ones") == ("kernel", "rms")
+    assert asked(model_variable="kernel", variable_name="m", initial_value=None) == ("kernel", "m")
+    assert asked(initializer=None, var="kernel", slot_name="m", shape=None) == ("kernel", "m")
+
+
 @pytest.mark.parametrize("branch", [False, True])
 def test_what_an_optimizer_starts_from_is_read_outside_of_a_branch(branch: bool) -> None:
     """A step that applies its gradients in a `tf.cond`: tensors in there cannot be written outside."""

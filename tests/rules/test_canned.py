@@ -45,7 +45,7 @@ def test_a_deep_classifier_of_tensorflow1() -> None:
     assert "def dnn_classifier(features, feature_columns):" in new
     assert "net = tf.keras.layers.DenseFeatures(feature_columns)(features)" in new
     assert "for units in [8, 4]:" in new
-    assert "Adagrad(learning_rate=0.05, initial_accumulator_value=0.1, epsilon=0.0)" in new
+    assert "legacy.Adagrad(learning_rate=0.05, initial_accumulator_value=0.1, epsilon=1e-30)" in new
     assert "loss = tf.reduce_sum(losses)" in new
     assert "model = dnn_classifier(make_inputs(input_fn()), feature_columns=columns)" in new
     assert "# where the data come from\ndef input_fn" in new
@@ -53,7 +53,9 @@ def test_a_deep_classifier_of_tensorflow1() -> None:
 
 def test_the_same_of_tensorflow2() -> None:
     new = migrated(canned("tf.estimator.DNNClassifier([8, 4], columns)"))
-    assert "tf.keras.optimizers.Adagrad(learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-07)" in new
+    assert (
+        "tf.keras.optimizers.legacy.Adagrad(learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-07)" in new
+    )
     assert "reduce_sum(losses)" not in new
 
 
@@ -73,7 +75,7 @@ def test_a_linear_model() -> None:
     new = migrated(canned("tf1.estimator.LinearClassifier(columns, n_classes=3)"))
     assert "logits = linear_model(features, feature_columns, units=3)" in new
     assert "def linear_model(features, columns, units=1" in new and "class Bias(" in new
-    assert "optimizer = tf.keras.optimizers.Ftrl(learning_rate=0.2)" in new
+    assert "optimizer = tf.keras.optimizers.legacy.Ftrl(learning_rate=0.2)" in new
 
 
 def test_two_of_one_kind_share_a_function() -> None:
@@ -86,7 +88,7 @@ def test_an_optimizer_with_a_name_moves_into_the_function() -> None:
     before = "    rate = 0.1\n    optimizer = tf1.train.AdamOptimizer(rate)\n"
     new = migrated(canned("tf1.estimator.DNNRegressor([2], columns, optimizer=optimizer)", before))
     assert "def dnn_regressor(features, feature_columns, rate):" in new
-    assert new.count("tf.keras.optimizers.Adam(") == 1 and "feature_columns=columns, rate=rate)" in new
+    assert new.count("tf.keras.optimizers.legacy.Adam(") == 1 and "feature_columns=columns, rate=rate)" in new
 
 
 COMBINED = "tf1.estimator.DNNLinearCombinedClassifier(linear_feature_columns=columns, dnn_feature_columns=columns, {})"
@@ -96,9 +98,10 @@ def test_a_wide_and_deep_classifier() -> None:
     new = migrated(canned(COMBINED.format("dnn_hidden_units=[4], linear_optimizer='SGD'")))
     assert "def wide_and_deep_classifier(features, dnn_feature_columns, linear_feature_columns):" in new
     assert "logits = dnn_logits + linear_logits" in new
-    assert "deep=tf.keras.optimizers.Adagrad(learning_rate=0.001, initial_accumulator_value=0.1, epsilon=0.0)," in new
-    assert "linear=tf.keras.optimizers.SGD(learning_rate=0.005)," in new
-    assert "class WideAndDeepOptimizer(tf.keras.optimizers.Optimizer):" in new
+    deep = "tf.keras.optimizers.legacy.Adagrad(learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-30)"
+    assert f"deep={deep}," in new
+    assert "linear=tf.keras.optimizers.legacy.SGD(learning_rate=0.005)," in new
+    assert "class WideAndDeepOptimizer(tf.keras.optimizers.legacy.Optimizer):" in new
 
 
 MADE = """\
@@ -132,10 +135,10 @@ def made_by(script: str = SCRIPT, function: str = MADE) -> str:
 
 def test_an_optimizer_that_a_function_makes_for_a_constant() -> None:
     new = migrated(made_by())
-    assert 'def make(kind):\n    if kind == "other":\n        optimizer = tf.keras.optimizers.Adam(0.1)\n' in new
-    assert new.count("tf.keras.optimizers.Ftrl(l1_regularization_strength=0.01, learning_rate=tf.keras.") == 2
+    assert 'def make(kind):\n    if kind == "other":\n        optimizer = tf.keras.optimizers.legacy.Adam(0.1)\n' in new
+    assert new.count("tf.keras.optimizers.legacy.Ftrl(l1_regularization_strength=0.01, learning_rate=tf.keras.") == 2
     assert "TFM425" in [f.code for f in run(made_by())[1]]
-    assert "ExponentialDecay(0.5, 2, 0.5)" in new and "legacy" not in new
+    assert "ExponentialDecay(0.5, 2, 0.5)" in new
     assert new.endswith('optimizer = make("other")\nprint(optimizer)\n') and new.count("make(") == 2
     alone = migrated(made_by(SCRIPT[: SCRIPT.index('optimizer = make("other")')]))
     assert "def make(" not in alone and '"one"' not in alone
@@ -190,7 +193,11 @@ def test_a_linear_model_beside_a_name_of_its_function() -> None:
     ("old", "new", "code"),
     [
         ("        optimizer = lambda: tf.", "        optimizer = tf.", "TFM190"),  # one object in both parts
-        ("Ftrl(\n            l1_regularization_strength=0.01,", "Adam(\n            beta_1=0.8,", "TFM190"),
+        (
+            "legacy.Ftrl(\n            l1_regularization_strength=0.01,",
+            "Adam(\n            weight_decay=0.8,",
+            "TFM190",
+        ),
         ('kind == "one"', "kind in NAMES", "TFM190"),
         ("    return optimizer", "    print(optimizer)\n    return optimizer", "TFM190"),
         ("make(kind)", "make(kind, *more)", ""),
@@ -387,7 +394,7 @@ def test_a_keras_model_that_a_function_makes_and_compiles(made: str) -> None:
     body = f"model = build(1)\n{body}" if made == "model" else body.replace("keras_model=model", "build(1)")
     new = migrated(KERAS[:start] + BUILT.format(body).lstrip())
     assert "model_to_estimator" not in new and "model = build(1)\nmodel.fit(input_fn().take(3))" in new
-    assert 'net.compile(loss="mse", optimizer=tf.keras.optimizers.Adam(' in new
+    assert 'net.compile(loss="mse", optimizer=tf.keras.optimizers.legacy.Adam(' in new
     assert "    net.add(tf.keras.layers.BatchNormalization(input_shape=(1,)))\n" in new
 
 

@@ -51,7 +51,7 @@ def model_fn(features, params):
     logits = tf.keras.layers.Dense(1)(features)
     model = tf.keras.Model(features, logits)
     model.compile(
-        optimizer=tf.keras.optimizers.SGD(learning_rate=0.1),
+        optimizer=tf.keras.optimizers.legacy.SGD(learning_rate=0.1),
         loss=tf.keras.losses.MeanSquaredError(),
         metrics=[tf.keras.metrics.MeanAbsoluteError(name="mae")],
     )

@@ -156,7 +156,7 @@ READ: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
         f"def train_spec(mode, loss):\n    {TRAIN}    {END}",
         f"{LOGITS}{LOSS}if mode == tf.estimator.ModeKeys.EVAL:\n"
         f"    return tf.estimator.EstimatorSpec(mode, loss=loss)\nreturn train_spec(mode, loss)\n",
-        ("optimizer=tf.keras.optimizers.SGD(learning_rate=0.1)",),
+        ("optimizer=tf.keras.optimizers.legacy.SGD(learning_rate=0.1)",),
         ("train_spec",),
     ),
     "metrics from a function inside": (

@@ -328,11 +328,16 @@ class Enough(tf.keras.callbacks.Callback):
         loss, step, rate = [
             logs["loss"],
             self.model.optimizer.iterations.numpy(),
-            self.model.optimizer.learning_rate.numpy(),
+            self.learning_rate(),
         ]
         print(step, rate)
         if loss < 0.1:
             self.model.stop_training = True
+
+    def learning_rate(self):
+        \"\"\"Returns the learning rate of the last step.\"\"\"
+        rate, steps = self.model.optimizer.learning_rate, self.model.optimizer.iterations
+        return (rate(steps - 1) if callable(rate) else rate).numpy()
 """
 NAMED = (
     "loss = tf.losses.mean_squared_error(labels, logits)\n"

@@ -198,7 +198,7 @@ def test_specs_given_to_one_name() -> None:
         f"    spec = tf.estimator.EstimatorSpec(mode, loss=loss, train_op={OP})\nelse:\n"
         "    spec = tf.estimator.EstimatorSpec(mode, loss=loss)\nreturn spec\n"
     )
-    assert "optimizer=tf.keras.optimizers.SGD(learning_rate=0.1)" in new
+    assert "optimizer=tf.keras.optimizers.legacy.SGD(learning_rate=0.1)" in new
 
 
 def test_metrics_added_one_by_one() -> None:

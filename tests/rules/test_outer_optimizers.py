@@ -67,7 +67,7 @@ def codes(text: str) -> list[str]:
 def test_an_optimizer_of_the_function_around_the_model_fn() -> None:
     new, findings = run(BUILDER + HERE[BUILDER] + ON_CLUSTERS)
     assert not [f for f in findings if f.severity is Severity.MANUAL]
-    assert "    optimizer = tf.keras.optimizers.SGD(learning_rate=0.1)\n\n    def model_fn(" in new
+    assert "    optimizer = tf.keras.optimizers.legacy.SGD(learning_rate=0.1)\n\n    def model_fn(" in new
     assert "compile(optimizer=optimizer" in new and "with strategy.scope():\n    model = build()(" in new
 
 

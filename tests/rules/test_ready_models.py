@@ -79,7 +79,7 @@ data = np.zeros([4, 1])
 strategy = tf.distribute.MirroredStrategy()
 # how it learns
 with strategy.scope():
-    optimizer = tf.keras.optimizers.SGD(0.1)
+    optimizer = tf.keras.optimizers.legacy.SGD(0.1)
 print(data.shape)
 with strategy.scope():
     inputs = tf.keras.Input(data.shape[1:])

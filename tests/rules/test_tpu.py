@@ -378,3 +378,11 @@ def test_operations_that_a_tpu_lacks_are_told(before: str, lines: list[int]) -> 
 def test_what_the_input_function_computes_runs_on_the_host() -> None:
     text = tpu("True").replace(_SOUND, f"map(lambda x, y: (x, tf.strings.to_number(tf.as_string(y)))).{_SOUND}")
     assert "TFM432" not in review(run(text, "auto")[1])
+
+
+def test_rows_of_embeddings_have_no_operation_on_a_tpu() -> None:
+    dense, _ = run(tpu().replace("GradientDescentOptimizer(0.1)", "AdagradOptimizer(0.1)"))
+    assert "tf.keras.optimizers.legacy.Adagrad(" in dense
+    text = tpu().replace("GradientDescentOptimizer(0.1)", "AdagradOptimizer(0.1)")
+    rows, _ = run(text.replace("(features, 1)", "(tf.keras.layers.Embedding(3, 2)(features), 1)"))
+    assert "tf.keras.optimizers.Adagrad(" in rows and "legacy" not in rows

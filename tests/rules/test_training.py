@@ -283,7 +283,7 @@ def test_contrib_optimize_loss_says_it_all_at_once() -> None:
     )
     schedule = 'tf.keras.optimizers.schedules.ExponentialDecay(params["rate"], 10, 0.9)'
     assert f"RMSPropOptimizer(learning_rate={schedule}, rho=0.9, epsilon=1e-10, global_clipnorm=2.0)" in new
-    assert new.count("class RMSPropOptimizer(tf.keras.optimizers.RMSprop):") == 1
+    assert new.count("class RMSPropOptimizer(tf.keras.optimizers.legacy.RMSprop):") == 1
 
 
 def test_moving_averages_of_an_optimizer_that_a_function_makes_are_refused() -> None:
@@ -398,7 +398,36 @@ def test_moving_averages_of_the_weights(how: str) -> None:
 def test_embeddings_get_lazy_updates() -> None:
     text = program(f"train_op = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss, {STEP})")
     new, _ = run(text.replace("(features, 1)", "(tf.keras.layers.Embedding(3, 2)(features), 1)"))
-    assert "tf.raw_ops.ResourceSparseApplyMomentum" in new
+    assert "tf.keras.optimizers.legacy.SGD(learning_rate=0.1, momentum=0.9)" in new  # lazy, as TensorFlow 1's
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("MomentumOptimizer(params['rate'], 0.9)", "legacy.SGD(learning_rate=params['rate'], momentum=0.9)"),
+        ("AdagradOptimizer(0.1)", "legacy.Adagrad(learning_rate=0.1, initial_accumulator_value=0.1, epsilon=1e-30)"),
+        ("AdadeltaOptimizer(0.1)", "legacy.Adadelta(learning_rate=0.1, rho=0.95, epsilon=1e-08)"),
+        ("FtrlOptimizer(0.1)", "legacy.Ftrl(learning_rate=0.1)"),
+        ("RMSPropOptimizer(0.1)", "legacy.RMSprop):"),
+    ],
+)
+def test_optimizers_are_those_that_update_by_one_operation(made: str, expected: str) -> None:
+    """Those treat the rows of embeddings as TensorFlow 1 did; Keras 3 has none of them."""
+    text = program(f"train_op = tf.train.{made}.minimize(loss, {STEP})")
+    rows = text.replace("(features, 1)", "(tf.keras.layers.Embedding(3, 2)(features), 1)")
+    for one in (text, rows):
+        new, _ = run(one)
+        assert f"tf.keras.optimizers.{expected}" in new and "update_step" not in new
+        newer, _ = run(one, keras="3")
+        assert "legacy" not in newer
+
+
+def test_lazy_adam_of_embeddings() -> None:
+    text = program(f"train_op = tf.contrib.opt.LazyAdamOptimizer(0.1).minimize(loss, {STEP})")
+    new, _ = run(text)
+    assert "optimizer=tf.keras.optimizers.legacy.Adam(" in new
+    new, _ = run(text.replace("(features, 1)", "(tf.keras.layers.Embedding(3, 2)(features), 1)"))
+    assert "class LazyAdamOptimizer(tf.keras.optimizers.legacy.Adam):" in new and "scatter_sub" in new
 
 
 def test_a_wrapper_for_tpus_goes() -> None:
@@ -410,7 +439,7 @@ def test_a_wrapper_for_tpus_goes() -> None:
         train_op = optimizer.minimize(loss, {STEP})
         """
     )
-    assert "use_tpu" not in new and "optimizer = tf.keras.optimizers.SGD(learning_rate=0.1)\n" in new
+    assert "use_tpu" not in new and "optimizer = tf.keras.optimizers.legacy.SGD(learning_rate=0.1)\n" in new
 
 
 def test_replicas_clip_before_their_gradients_are_summed() -> None:
@@ -426,7 +455,7 @@ def test_replicas_clip_before_their_gradients_are_summed() -> None:
         "                                tf.estimator.EvalSpec(input_fn))",
     )
     mirrored, _ = run(text, strategy="multi-worker-mirrored")
-    assert "class ClippedAdam(tf.keras.optimizers.Adam):" in mirrored and "optimizer = ClippedAdam(" in mirrored
+    assert "class ClippedAdam(tf.keras.optimizers.legacy.Adam):" in mirrored and "optimizer = ClippedAdam(" in mirrored
     plain, _ = run(text, strategy="one-device")
     assert "global_clipnorm=5.0" in plain and "ClippedAdam" not in plain
 
@@ -449,8 +478,8 @@ def test_one_of_two_optimizers_by_a_condition() -> None:
         train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
         """
     )
-    assert 'if params["rate"] > 1 else tf.keras.optimizers.SGD(learning_rate=0.2)' in new
-    assert "optimizer = tf.keras.optimizers.Adam(learning_rate=0.1" in new
+    assert 'if params["rate"] > 1 else tf.keras.optimizers.legacy.SGD(learning_rate=0.2)' in new
+    assert "optimizer = tf.keras.optimizers.legacy.Adam(learning_rate=0.1" in new
 
 
 def test_an_optimizer_that_a_function_makes() -> None:
@@ -507,11 +536,12 @@ def test_rates_and_steps_that_the_spec_reports_are_refused(spec: str) -> None:
     [
         ("RMSprop(0.1)", "legacy.RMSprop(0.1)"),
         ("RMSprop(0.1, centered=True, momentum=0.9)", "legacy.RMSprop(0.1, centered=True, momentum=0.9)"),
-        ("RMSprop(0.1, momentum=0.9)", "RMSprop(0.1, momentum=0.9)"),
-        ("RMSprop(0.1, 0.9, 0.9)", "RMSprop(0.1, 0.9, 0.9)"),
+        ("RMSprop(0.1, momentum=0.9)", "legacy.RMSprop(0.1, momentum=0.9)"),
+        ("RMSprop(0.1, 0.9, 0.9)", "legacy.RMSprop(0.1, 0.9, 0.9)"),
         ("RMSprop(0.1, 0.9, 0.0)", "legacy.RMSprop(0.1, 0.9, 0.0)"),
         ("Nadam(0.1)", "legacy.Nadam(0.1)"),
-        ("Adagrad(0.1)", "Adagrad(0.1)"),
+        ("Adagrad(0.1)", "legacy.Adagrad(0.1)"),
+        ("Adam(0.1, weight_decay=0.01)", "Adam(0.1, weight_decay=0.01)"),  # legacy ones have none
     ],
 )
 def test_optimizers_of_keras_that_are_computed_otherwise_since_tensorflow_2_11(made: str, kept: str) -> None:

@@ -27,6 +27,7 @@ _REACHING = (
     *("load_weights", "save_weights", "save"),
 )
 _NUMBERS = "biuf"
+_SLOT = "add_variable_from_reference"
 REFUSED = "tf-migrate checkpoint keeps the program from changing your files before it uses its model"
 
 
@@ -71,15 +72,19 @@ def install(tf, watch):
     for name in ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1"):
         importlib.import_module(name).train.latest_checkpoint = latest_checkpoint
 
-    Optimizer = next(kind for kind in tf.keras.optimizers.Adam.__mro__ if "add_variable_from_reference" in vars(kind))
-    make_slot = Optimizer.add_variable_from_reference
+    def noting(original):
+        def make_and_note(self, *args, **kwargs):
+            made = original(self, *args, **kwargs)
+            model_variable, variable_name = keras_optimizers.slot_asked(*args, **kwargs)
+            if not any(made is known for _, _, known in watch.slots):  # the same one when asked again
+                watch.slots.append((model_variable, variable_name, made))
+            return made
 
-    def make_and_note(self, model_variable, variable_name, *args, **kwargs):
-        made = make_slot(self, model_variable, variable_name, *args, **kwargs)
-        watch.slots.append((model_variable, variable_name, made))
-        return made
+        return make_and_note
 
-    Optimizer.add_variable_from_reference = make_and_note
+    for optimizer, name in ((tf.keras.optimizers.Adam, _SLOT), (tf.keras.optimizers.legacy.Adam, "add_slot")):
+        base = next(kind for kind in optimizer.__mro__ if name in vars(kind))
+        setattr(base, name, noting(getattr(base, name)))
 
 
 def run_script(job, watch):
@@ -113,7 +118,7 @@ def creation_order(variable):
 
 def rate_of(optimizer):
     """The rate of an optimizer as float32 sees it; None for a schedule."""
-    value = getattr(optimizer, "_learning_rate", None)
+    value = keras_optimizers.value_of(optimizer, "learning_rate")
     try:
         return float(np.float32(value.numpy() if hasattr(value, "numpy") else value))
     except (TypeError, ValueError):
@@ -150,7 +155,7 @@ class Keras(object):
         self.optimizer = getattr(model, "optimizer", None)
         self.slots = []
         if self.optimizer is not None:
-            self.optimizer.build(model.trainable_variables)
+            keras_optimizers.build(self.optimizer, model.trainable_variables)
             self.tensors["iterations"] = self.optimizer.iterations
             for reference, slot, variable in watch.slots:
                 if id(reference) in names:
@@ -168,11 +173,14 @@ class Keras(object):
         )
         settings = {}
         for name in ("momentum", "beta_1", "beta_2", "centered"):
-            value = getattr(self.optimizer, name, None)
+            value = keras_optimizers.value_of(self.optimizer, name)
+            value = value.numpy().item() if hasattr(value, "numpy") else value
             if isinstance(value, (bool, int, float)):
                 settings[name] = value
         own_step = stock is None or keras_optimizers.has_own_step(type(self.optimizer), stock)
-        return {"kinds": kinds, "rate": rate_of(self.optimizer), "own_step": own_step, "settings": settings}
+        older = keras_optimizers.is_legacy(self.optimizer)
+        facts = {"kinds": kinds, "rate": rate_of(self.optimizer), "own_step": own_step, "settings": settings}
+        return dict(facts, older=older)
 
     def values(self):
         return {name: np.asarray(variable.numpy()) for name, variable in self.tensors.items()}

@@ -76,7 +76,8 @@ def is_legacy(optimizer):
 
 
 def rate_of(tf, optimizer):
-    """The rate of the next step: a number, a variable or a tensor."""
+    """The rate of the next step, that of the first of several parts: a number, a variable or a tensor."""
+    optimizer = getattr(optimizer, "parts", [optimizer])[0]
     return optimizer._decayed_lr(tf.float32) if is_legacy(optimizer) else optimizer.learning_rate
 
 
@@ -84,6 +85,19 @@ def set_rate(optimizer, rate):
     """Gives an optimizer whose rate is a variable another one; ``rate`` may be a tensor."""
     variable = optimizer._hyper["learning_rate"] if is_legacy(optimizer) else optimizer._learning_rate
     variable.assign(rate)
+
+
+def build(optimizer, variables):
+    """Makes the slots of an optimizer for the variables of its model."""
+    make = optimizer._create_all_weights if is_legacy(optimizer) else optimizer.build
+    make(variables)
+
+
+def slot_asked(model_variable=None, variable_name=None, *_, var=None, slot_name=None, **__):
+    """(The model's variable, the name of the slot) of a call that makes a slot: TensorFlow names the arguments where a
+    checkpoint wants a slot that is not there yet.
+    """
+    return (var if model_variable is None else model_variable), (variable_name or slot_name)
 
 
 def own_rule(optimizer):
@@ -107,7 +121,7 @@ def _settings(tf, optimizer):
     found = {}
     rule = own_rule(optimizer)
     for key in SETTINGS.get(kind.__name__, ("learning_rate",)) + OWN_RULES.get(rule, ()) + COMMON_SETTINGS:
-        value = _value(optimizer, key)
+        value = value_of(optimizer, key)
         if hasattr(value, "numpy"):
             value = read(tf, value).item()
         number = isinstance(value, (bool, int, float, str))
@@ -118,7 +132,7 @@ def _settings(tf, optimizer):
     return {"name": rule or kind.__name__, "settings": found}
 
 
-def _value(optimizer, key):
+def value_of(optimizer, key):
     """What an optimizer was given for a setting; what is computed from the count of steps is no number."""
     if not is_legacy(optimizer):
         return getattr(optimizer, "_learning_rate" if key == "learning_rate" else key, None)

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib
 
+import keras_optimizers
 import own_optimizers
 import parts
 import sources
@@ -112,8 +113,9 @@ def patch_gradients(tf, optimizer, legacy, recorder):
     first = importlib.import_module("tensorflow.python.training.optimizer").Optimizer
     own_optimizers.watch(first, recorder.saw_own_update)
 
-    def remember_slot(original, self, model_variable, variable_name, *args, **kwargs):
-        variable = original(self, model_variable, variable_name, *args, **kwargs)  # the same one when asked again
+    def remember_slot(original, self, *args, **kwargs):
+        variable = original(self, *args, **kwargs)  # the same one when asked again
+        model_variable, variable_name = keras_optimizers.slot_asked(*args, **kwargs)
         slots = recorder.slots.setdefault(id(self), [])
         if not any(variable is one for _, _, one in slots):
             slots.append((model_variable, variable_name, variable))
@@ -129,13 +131,21 @@ def patch_gradients(tf, optimizer, legacy, recorder):
         recorder.saw_update(self, pairs)
         return original(self, pairs)
 
-    def transformed(original, self, grads_and_vars):
-        pairs = list(original(self, grads_and_vars))
-        recorder.saw_update(self, pairs)
-        return pairs
+    def watched(original, self, *args, **kwargs):
+        # Its own class may clip what each replica has, and leave the sum as it is.
+        if "_transform_gradients" not in vars(self):
+            transform = self._transform_gradients
+
+            def transformed(grads_and_vars):
+                pairs = list(transform(grads_and_vars))
+                recorder.saw_update(self, pairs)
+                return pairs
+
+            self._transform_gradients = transformed
+        return original(self, *args, **kwargs)
 
     parts.wrap(optimizer.Optimizer, "_internal_apply_gradients", update)
-    parts.wrap(legacy, "_transform_gradients", transformed)
+    parts.wrap(legacy, "apply_gradients", watched)
 
     if recorder.factor == 1.0:
         return

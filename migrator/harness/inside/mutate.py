@@ -13,7 +13,7 @@ import inspect
 
 import numpy as np
 import parts
-from keras_optimizers import stock_class
+from keras_optimizers import slot_asked, stock_class, value_of
 from keras_variables import assign, read
 
 TWIN = "_tf_migrate_twin"
@@ -43,6 +43,12 @@ class Mutation(object):
         self.phases = []
         self.seen = []
         self.write()
+
+    @property
+    def optimizers(self):
+        """The base classes of Keras' optimizers: that of the newer ones, and that of those before 2.11."""
+        newer, older = self.module("optimizers.optimizer"), self.module("optimizers.legacy.optimizer_v2")
+        return newer._BaseOptimizer, older.OptimizerV2
 
     def module(self, name):
         return importlib.import_module(self.base + name)
@@ -84,7 +90,7 @@ class Mutation(object):
 
 def _each_optimizer(mutation, change):
     """Has ``change(optimizer)`` (True: something was changed) called on each optimizer of a compiled model."""
-    base = mutation.module("optimizers.optimizer")._BaseOptimizer
+    newer, older = mutation.optimizers
     settled = []
 
     def settle(optimizer):
@@ -99,14 +105,15 @@ def _each_optimizer(mutation, change):
             settle(optimizer)
             return original(optimizer, *args, **kwargs)
 
-        parts.wrap(base, "build", build)
+        parts.wrap(newer, "build", build)
+        parts.wrap(older, "_create_all_weights", build)
         return
 
     def compiled(original, model, *args, **kwargs):
         result = original(model, *args, **kwargs)
         optimizer = getattr(model, "optimizer", None)
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-        if isinstance(optimizer, base):
+        if isinstance(optimizer, (newer, older)):
             settle(optimizer)
         return result
 
@@ -139,7 +146,14 @@ def learning_rate(mutation):
             return original(optimizer, Scaled(rate))
         return original(optimizer, rate * factor)
 
+    def set_hyper(original, optimizer, name, value):
+        if name == "learning_rate":
+            mutation.change()
+            value = Scaled(value) if isinstance(value, schedules.LearningRateSchedule) else value * factor
+        return original(optimizer, name, value)
+
     parts.wrap(module.Optimizer, "_build_learning_rate", build)
+    parts.wrap(mutation.optimizers[1], "_set_hyper", set_hyper)
 
 
 def _scaled_updates(mutation, module, factor):
@@ -158,8 +172,24 @@ def _scaled_updates(mutation, module, factor):
         finally:
             updating.remove(optimizer)
 
+    def decayed(original, optimizer, *args, **kwargs):
+        value = original(optimizer, *args, **kwargs)
+        return value * factor if preparing else value
+
+    preparing = []
+
+    def prepare(original, optimizer, *args, **kwargs):
+        mutation.change(optimizer)
+        preparing.append(optimizer)
+        try:
+            return original(optimizer, *args, **kwargs)
+        finally:
+            preparing.pop()
+
     module._BaseOptimizer.learning_rate = property(scaled, rate.fset)
     parts.wrap(module.Optimizer, "_distributed_apply_gradients_fn", update)
+    parts.wrap(mutation.optimizers[1], "_prepare", prepare)
+    parts.wrap(mutation.optimizers[1], "_decayed_lr", decayed)
 
 
 def optimizer_setting(mutation):
@@ -167,7 +197,9 @@ def optimizer_setting(mutation):
     mutant = mutation.mutant
 
     def change(optimizer):
-        current = getattr(optimizer, mutant["setting"], None)
+        current = value_of(optimizer, mutant["setting"])
+        if hasattr(current, "numpy"):
+            current = current.numpy().item()
         if not isinstance(current, (bool, int, float)) or _same(current, mutant["value"]):
             return False
         if "only_from" in mutant and not _same(current, mutant["only_from"]):
@@ -182,7 +214,7 @@ def nesterov(mutation):
     """The other of the two momentum rules, where there is momentum."""
 
     def change(optimizer):
-        if not isinstance(getattr(optimizer, "nesterov", None), bool) or not getattr(optimizer, "momentum", 0):
+        if not isinstance(getattr(optimizer, "nesterov", None), bool) or not value_of(optimizer, "momentum"):
             return False
         optimizer.nesterov = not optimizer.nesterov
         return True
@@ -220,8 +252,17 @@ def clipping(mutation):
         total = tf.sqrt(tf.add_n([tf.reduce_sum(tf.square(tf.cast(value, tf.float32))) for value in values]))
         return [_scaled(tf, gradient, norm / tf.maximum(total, norm)) for gradient in gradients]
 
+    def transform(original, optimizer, pairs):
+        pairs = list(pairs)
+        if not concerned(optimizer):
+            return original(optimizer, pairs)
+        gradients = clip(None, optimizer, [gradient for gradient, _ in pairs])
+        return [(gradient, variable) for gradient, (_, variable) in zip(gradients, pairs)]
+
     if mutation.mutant.get("unseen"):
-        parts.wrap(mutation.module("optimizers.optimizer")._BaseOptimizer, "_clip_gradients", clip)
+        newer, older = mutation.optimizers
+        parts.wrap(newer, "_clip_gradients", clip)
+        parts.wrap(older, "_transform_gradients", transform)
     else:
         _each_optimizer(mutation, change)
 
@@ -229,26 +270,30 @@ def clipping(mutation):
 def sparse_rows(mutation):
     """What happens to the rows that a sparse gradient does not name.
 
-    ``rows`` "untouched": variable and slots stay there. "dense": an optimizer of the program's own, which leaves
-    them, moves them by their momentum, as the stock Keras SGD does.
+    ``rows`` "untouched": variable and slots stay there. "dense": an optimizer that leaves them moves them by their
+    momentum, as the newer SGD of Keras does.
     """
     tf = mutation.tf
-    base = mutation.module("optimizers.optimizer")._BaseOptimizer
+    newer, older = mutation.optimizers
     slots = {}
 
-    def remember(original, optimizer, model_variable, *args, **kwargs):
-        slot = original(optimizer, model_variable, *args, **kwargs)
-        slots.setdefault((id(optimizer), optimizer._var_key(model_variable)), []).append(slot)
+    def key_of(variable):
+        variable = getattr(variable, "_distributed_container", lambda: variable)()
+        return variable._unique_id
+
+    def remember(original, optimizer, *args, **kwargs):
+        slot = original(optimizer, *args, **kwargs)
+        slots.setdefault((id(optimizer), key_of(slot_asked(*args, **kwargs)[0])), []).append(slot)
         return slot
 
     def summed(gradient, values, variable):
         return tf.math.unsorted_segment_sum(values, gradient.indices, variable.shape[0])
 
-    def untouched(original, optimizer, gradient, variable):
-        kept = [variable, *slots.get((id(optimizer), optimizer._var_key(variable)), [])]
+    def untouched(apply, optimizer, gradient, variable):
+        kept = [variable, *slots.get((id(optimizer), key_of(variable)), [])]
         kept = [one for one in kept if one.shape == variable.shape]
         before = [tf.identity(one) for one in kept]
-        result = original(optimizer, gradient, variable)
+        result = apply()
         count = summed(gradient, tf.ones_like(gradient.indices, tf.float32), variable)
         touched = tf.reshape(count > 0, [-1] + [1] * (len(variable.shape) - 1))
         for one, old in zip(kept, before):
@@ -260,7 +305,7 @@ def sparse_rows(mutation):
             return original(optimizer, gradient, variable)
         if mutation.mutant["rows"] == "untouched":
             mutation.change(variable)
-            return untouched(original, optimizer, gradient, variable)
+            return untouched(lambda: original(optimizer, gradient, variable), optimizer, gradient, variable)
         stock = stock_class(optimizer)
         own = stock is None or type(optimizer).update_step is not stock.update_step
         if not own or not getattr(optimizer, "momentum", 0):
@@ -268,8 +313,26 @@ def sparse_rows(mutation):
         mutation.change(variable)
         return original(optimizer, summed(gradient, gradient.values, variable), variable)
 
-    parts.wrap(base, "add_variable_from_reference", remember)
-    parts.wrap(base, "_update_step", update)
+    def apply_sparse(original, optimizer, grad, variable, indices, **kwargs):
+        gradient = tf.IndexedSlices(grad, indices)
+
+        def apply():
+            return original(optimizer, grad, variable, indices, **kwargs)
+
+        if mutation.mutant["rows"] == "untouched":
+            mutation.change(variable)
+            return untouched(apply, optimizer, gradient, variable)
+        if not isinstance(optimizer, stock) or not optimizer._momentum:
+            return apply()
+        mutation.change(variable)
+        return optimizer._resource_apply_dense(summed(gradient, grad, variable), variable, **kwargs)
+
+    parts.wrap(newer, "add_variable_from_reference", remember)
+    parts.wrap(older, "add_slot", remember)
+    parts.wrap(newer, "_update_step", update)
+    stock = mutation.module("optimizers.legacy.gradient_descent").SGD  # has this method of its own
+    for kind in (older, stock):
+        parts.wrap(kind, "_resource_apply_sparse_duplicate_indices", apply_sparse)
 
 
 # -- the loss --
@@ -664,6 +727,7 @@ def replica_gradients(mutation):
         return [(_scaled(tf, gradient, factor), variable) for gradient, variable in original(optimizer, pairs)]
 
     parts.wrap(mutation.module("optimizers.optimizer").Optimizer, "aggregate_gradients", aggregate)
+    parts.wrap(mutation.optimizers[1], "_aggregate_gradients", aggregate)
 
 
 def partitioner(mutation):

@@ -764,8 +764,10 @@ def install(recorder):
     functions = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
     parts.wrap(functions.Function, "__call__", loop.call)
     loop.scheduled.install()
-    parts.wrap(tf.keras.optimizers.Optimizer, "apply_gradients", loop.plain.install())
-    _artifact(tf.keras.optimizers.Optimizer.apply_gradients)
+    apply = loop.plain.install()
+    for kind in (tf.keras.optimizers.Optimizer, tf.keras.optimizers.legacy.Optimizer):
+        parts.wrap(kind, "apply_gradients", apply)
+        _artifact(kind.apply_gradients)
     for name in ("read", "restore"):
         parts.wrap(tf.train.Checkpoint, name, loop.before_reading)
     _leave_to_keras(loop, tf.keras.Model)
