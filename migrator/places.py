@@ -12,8 +12,6 @@ import re
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
-from migrator.nodes import SILENT
-
 _NEWLINE = re.compile(r"\r\n?|\n")
 #: White space and punctuation, which nobody asks the place of. Comments have one.
 LAYOUT = frozenset(
@@ -29,6 +27,22 @@ LAYOUT = frozenset(
 Place = tuple[int, int]
 #: Where a node begins, and the place behind its end; white space and comments around it are left out.
 Range = tuple[Place, Place]
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+_NOTHING = _Nothing()
+
+
+class _Text(CodegenState):
+    def record_syntactic_position(self, node: cst.CSTNode, **_: cst.CSTNode | None) -> _Nothing:  # type: ignore[override]
+        return _NOTHING
 
 
 class _Places(CodegenState):
@@ -53,19 +67,18 @@ class _Places(CodegenState):
             self.column += len(value)
 
     def before_codegen(self, node: cst.CSTNode) -> None:
-        self.starts.append((self.line, self.column))
+        if type(node) not in LAYOUT:
+            self.starts.append((self.line, self.column))
 
     def after_codegen(self, node: cst.CSTNode) -> None:
-        start = self.starts.pop()
-        self.found.setdefault(node, (start, (self.line, self.column)))
+        if type(node) not in LAYOUT:
+            start = self.starts.pop()
+            self.found.setdefault(node, (start, (self.line, self.column)))
 
     def record_syntactic_position(  # type: ignore[override]
         self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
     ) -> _Span:
         return _Span(self, node, start_node, end_node)
-
-
-SILENT[_Places] = LAYOUT
 
 
 class _Span:
@@ -93,7 +106,7 @@ class _Span:
 
 def text_of(module: cst.Module, node: cst.CSTNode) -> str:
     """The text of a node, with the indentation and the newlines of a file."""
-    state = CodegenState(module.default_indent, module.default_newline)
+    state = _Text(module.default_indent, module.default_newline)
     node._codegen(state)
     return "".join(state.tokens)
 

@@ -13,8 +13,6 @@ from typing import Any, final
 
 import libcst as cst
 
-import migrator.nodes  # noqa: F401 # makes libcst faster
-
 # What never changes: the attributes of a class of nodes that are visited, in their order, and its other ones; whether a
 # class of visitors has methods for attributes; what it calls for a class of nodes, before and after those below.
 _ATTRIBUTES: dict[type[cst.CSTNode], _Attributes] = {}

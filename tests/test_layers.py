@@ -10,9 +10,8 @@ ROOT = Path(__file__).resolve().parents[1] / "migrator"
 #: What the packages of the new house may import, beside themselves.
 BELOW = {
     "pairing": set[str](),
-    "nodes": set[str](),
     "syntax": set[str](),
-    "walking": {"nodes"},
+    "walking": set[str](),
     "source": {"findings", "full_disk", "pairing", "syntax"},
     "names": {"pairing", "syntax", "walking"},
     "ir": {"names", "pairing", "source", "walking"},
