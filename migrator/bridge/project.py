@@ -602,8 +602,12 @@ class _Project:
             code = "TFM155"
             if graphs:
                 code = "TFM199"
-                what = "eager code" if start in self.eager else "graph and its sessions"
-                message = f"the program keeps its {what}, as TensorFlow 2.21 has them in tf.compat.v1"
+                kept = (
+                    "eager code, as TensorFlow 2.21 has it"
+                    if start in self.eager
+                    else "graph and its sessions, as TensorFlow 2.21 has them"
+                )
+                message = f"the program keeps its {kept} in tf.compat.v1"
                 message += f"; {runs} has what it lacks" if needed else ""
             if any(HOROVOD in self.texts[path] for path in reaches[start]):
                 message += "; the workers of TF_CONFIG take the place of Horovod's (TFM186)"
