@@ -17,7 +17,7 @@ from migrator.syntax import NOT_PYTHON, tree_of
 _SESSIONS = ("Session", ".Supervisor")
 # What some check has something to say about: a file without any of these is not even parsed.
 _MODERN = re.compile(
-    r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|legacy|DenseFeatures|"
+    r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|DenseFeatures|"
     r"LocallyConnected|Mean(RelativeError|Tensor)|learning_phase|OrderedEnqueuer|SidecarEvaluator|multi_gpu_model|"
     r"LossScale|wrappers|CuDNN|[gs]et_session|keras\.distribution|import distribution|"
     r"\bworkers=|use_multiprocessing|max_queue_size|\bperiod=|schedule_decay|Reduction\.AUTO|reduction=[\"']auto|"
@@ -31,7 +31,10 @@ def may_be_modern(text: str) -> bool:
         return False
     if needs_tensorflow_1(text):
         return False
-    return _MODERN.search(text) is not None or bool(standing(text)) or bool(only_keras_2(text))
+    # What is of Keras 2 alone asks for it, where the file does not already.
+    if "TF_USE_LEGACY_KERAS" not in text and ("legacy" in text or only_keras_2(text)):
+        return True
+    return _MODERN.search(text) is not None or bool(standing(text))
 
 
 def is_concerned(text: str) -> bool:
