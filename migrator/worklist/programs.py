@@ -76,6 +76,7 @@ def programs_of(
                 program, files = _program(path, line, made, sources, findings, edges)
                 found.append(program)
                 told |= files
+    found = [one for one in found if one.form != "silent" or not _made_for(one, found, sources)]
     for path in own:
         # What trains by hand, and what only uses names that are gone.
         manual = [one for one in findings.get(path, ()) if one.severity is Severity.MANUAL]
@@ -84,6 +85,24 @@ def programs_of(
             found.append(program)
             told |= files
     return sorted((_in_cell(one, sources) for one in found), key=lambda one: (one.path, one.cell, one.line))
+
+
+def _made_for(silent: Program, programs: Sequence[Program], sources: Mapping[Path, Source]) -> bool:
+    """Whether an Estimator is made by a function that another program calls: it is that program's."""
+    makers = [
+        node.name
+        for node in ast.walk(tree_of(sources[Path(silent.path)].text))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.lineno <= silent.line <= (node.end_lineno or node.lineno)
+    ]
+    return any(
+        isinstance(node, ast.Call)
+        and node.lineno == one.line
+        and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in makers
+        for one in programs
+        if makers and one.form == "native" and not one.made and silent.path in one.files
+        for node in ast.walk(tree_of(sources[Path(one.path)].text))
+    )
 
 
 def _starts(source: Source, findings: Sequence[Finding]) -> Iterator[tuple[int, str]]:

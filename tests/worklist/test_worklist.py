@@ -51,6 +51,15 @@ def test_what_opens_most() -> None:
     assert first == ("tf.x", 2, 1)
 
 
+def test_an_estimator_that_a_function_makes_is_the_program_of_its_caller(tmp_path: Path) -> None:
+    text = one_program().replace("estimator = ", "def build():\n    return ", 1)
+    made = text[text.index("def build") :].partition("\n\n")[0]
+    rest = text.replace(made, f"{made}\n\nestimator = build()", 1)
+    (tmp_path / "train.py").write_text(rest)
+    programs = json.loads(run("--format", "json", tmp_path).output)["programs"]
+    assert programs == {"total": 1, "native": 1, "bridge": 0, "blocked": 0, "silent": 0}
+
+
 def test_what_is_shared_is_counted_once() -> None:
     programs = [blocked("a.py", "tf.x"), blocked("b.py", "tf.x"), Program("c.py", 1, "", "native", ("c.py",))]
     assert [(one.count, one.minutes) for one in efforts(programs)] == [(1, 10), (1, 30), (1, 5)]
