@@ -281,7 +281,8 @@ class KerasRecorder(object):
             set_rates(optimizer, tf.gather(tf.constant(rates, tf.float32), number) if any(rates) else None)
             return tf.constant(True)
 
-        tf.cond(number < len(self.points.given), take, lambda: tf.constant(False))
+        # The first point is the start of the training, whose values the program has.
+        tf.cond((number > 0) & (number < len(self.points.given)), take, lambda: tf.constant(False))
 
     def slot_parts(self, optimizer):
         """[(part of the model's variable, name of the slot, slot variable)] of the slots in use."""
