@@ -123,7 +123,7 @@ seen = []
 def watched(self, *args, **kwargs):
     history = fit(self, *args, **kwargs).history
     weights = hashlib.sha256(b"".join(value.tobytes() for value in self.get_weights())).hexdigest()
-    state = hashlib.sha256(b"".join(v.numpy().tobytes() for v in self.optimizer.variables)).hexdigest()
+    state = hashlib.sha256(b"".join(v.numpy().tobytes() for v in self.optimizer.variables())).hexdigest()
     seen.append([history, weights, state, int(self.optimizer.iterations.numpy())])
     return history
 
@@ -266,7 +266,7 @@ def test_workers_that_exchange_what_is_shown_once_for_an_execution(servers: Serv
     for how, text in (("own", new), ("of Keras", new.replace(call, "\n"))):
         folder = tmp_path / how
         folder.mkdir()
-        values = "[value.numpy() for value in [*model.weights, *model.optimizer.variables]]"
+        values = "[value.numpy() for value in [*model.weights, *model.optimizer.variables()]]"
         save = f"np.savez({str(folder)!r} + '/found-%d' % resolver.task_id, *{values}, **h.history)"
         script = folder / "train.py"
         script.write_text(f"{text}\n{save}\n")

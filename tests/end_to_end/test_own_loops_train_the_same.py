@@ -159,7 +159,7 @@ def test_steps_that_a_worker_makes_at_a_time(servers: Servers, tmp_path: Path) -
         text = new.replace("/tmp/own_loop", f"{folder}/model")
         changed = text.replace("steps_per_call=5", f"steps_per_call={several}")
         assert several == 5 or changed != text
-        values = "[value.numpy() for value in [*model.weights, *model.optimizer.variables]]"
+        values = "[value.numpy() for value in [*model.weights, *model.optimizer.variables()]]"
         script = folder / "train.py"
         script.write_text(f"{changed}\nnp.savez({str(folder / 'found.npz')!r}, *{values})\n")
         shape = ClusterShape.parse("chief=1,worker=1,ps=2", coordinated=True)

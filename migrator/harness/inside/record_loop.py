@@ -765,7 +765,9 @@ def install(recorder):
     parts.wrap(functions.Function, "__call__", loop.call)
     loop.scheduled.install()
     apply = loop.plain.install()
-    for kind in (tf.keras.optimizers.Optimizer, tf.keras.optimizers.legacy.Optimizer):
+    legacy = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers).Optimizer
+    # Keras 3 has the name, and a class that warns.
+    for kind in (tf.keras.optimizers.Optimizer, *([legacy] if hasattr(legacy, "apply_gradients") else [])):
         parts.wrap(kind, "apply_gradients", apply)
         _artifact(kind.apply_gradients)
     for name in ("read", "restore"):
