@@ -46,7 +46,8 @@ TensorFlow 1 has for it, and rows of embeddings as it did. Those without `legacy
 milliseconds of CPU for Adam on a million weights, where TensorFlow 1 took 2.0 and the legacy one takes 2.7 (see
 [how fast the new program is](../speed.md)). `legacy.Adagrad` takes 0.0 for Keras' default epsilon, so it is given one
 that adds nothing. They have no `weight_decay`, `use_ema` or `jit_compile`; where you want one of these, take `legacy`
-out. A mesh (DTensor), embeddings on a TPU, moving averages of the weights and `--keras 3` get the newer classes.
+out. A mesh (DTensor), central storage, embeddings on a TPU, moving averages of the weights and `--keras 3` get the
+newer classes.
 
 Refused: optimizers of the program's own, AdamW and MomentumW (in TensorFlow 1 the decay and the gradients race: two
 runs of one program differ by 3e-4), LARS, MovingAverageOptimizer and everything that wraps another optimizer.

@@ -45,6 +45,7 @@ class Target:
     - `helper_name`: what the helper is called
     - `loop`: the only loop that trains there, whatever `--loop` says
     - `mesh`: the devices are a mesh, which the function that makes the model is given
+    - `fuses`: optimizers of `tf.keras.optimizers.legacy` run under it
     - `dimensions`, `layouts`: those of the mesh beside the batch's, and what variables are divided over, see
       `dtensor.Layouts`; `by_size` says that these are chosen from what a device has room for
     """
@@ -66,6 +67,7 @@ class Target:
     helper_name: str = "make_strategy"
     loop: Loop | None = None
     mesh: bool = False
+    fuses: bool = True
     dimensions: tuple[tuple[str, int], ...] = ()
     layouts: tuple[tuple[str, tuple[str, ...]], ...] = ()
     by_size: bool = False

@@ -123,7 +123,9 @@ seen = []
 def watched(self, *args, **kwargs):
     history = fit(self, *args, **kwargs).history
     weights = hashlib.sha256(b"".join(value.tobytes() for value in self.get_weights())).hexdigest()
-    state = hashlib.sha256(b"".join(v.numpy().tobytes() for v in self.optimizer.variables())).hexdigest()
+    variables = self.optimizer.variables
+    variables = variables() if callable(variables) else variables
+    state = hashlib.sha256(b"".join(v.numpy().tobytes() for v in variables)).hexdigest()
     seen.append([history, weights, state, int(self.optimizer.iterations.numpy())])
     return history
 
