@@ -10,7 +10,7 @@ def _set_up(plan: TrainingPlan) -> list[str]:
     return [f"{plan.strategy_name} = tf.distribute.experimental.CentralStorageStrategy({plan.devices})"]
 
 
-# The optimizers of tf.keras.optimizers.legacy raise NotImplementedError under it. Keras 3 trains under it correctly, but
+# The optimizers of tf.keras.optimizers.legacy raise NotImplementedError under it. Keras 3 trains right under it, but
 # reports a wrong loss (measured: 15.9 for 7.65).
 TARGET = Target(
     "central-storage",

@@ -634,19 +634,31 @@ class KerasRecorder(object):
         first = {part.name: part.variable for part in reversed(self.parts)}
         return [dict(entry, **record_mesh.describe(self.tf, first[entry["name"]])) for entry in described]
 
-    def extend(self, model):
-        """Takes the variables of what else is trained beside the recorded model to its own."""
+    def further_parts(self, model):
+        """The variables of a model that are not those of the recorded one, under names of their own."""
         known = {id(part.variable) for part in self.parts}
         more = [part for part in self.model_parts(model) if id(part.variable) not in known]
-        if not more:
-            return
         names = {part.name for part in self.parts}
         for part in more:
             plain, number = part.name, 1
             while part.name in names:
                 number += 1
                 part.name = "%s#%d" % (plain, number)
-        names.update(part.name for part in more)
+        return more
+
+    def has_values_for(self, model):
+        """Whether the values that the program is to begin with are of this model's variables, too.
+
+        Those of a model that is made anew, and goes on from a checkpoint, have other names.
+        """
+        values = parts.initial_values(self.plan, self.current)
+        return values is None or all(part.name in values for part in self.further_parts(model))
+
+    def extend(self, model):
+        """Takes the variables of what else is trained beside the recorded model to its own."""
+        more = self.further_parts(model)
+        if not more:
+            return
         before = parts.read_arrays(self.folder.file("initial.npz"))
         self.parts = [*self.parts, *more]
         self.first = self.parts

@@ -221,10 +221,13 @@ class LoopRecorder(object):
         with tf.init_scope():
             if self.optimizer is None:
                 self.begin(Trained(first), strategy)
-            self.add(first)
-        new = _trained_by(first) not in self.functions
+            anew = not recorder.has_values_for(Trained(first))  # the same model, made anew
+            if not anew:
+                self.add(first)
+        new = not anew and _trained_by(first) not in self.functions
         reached = recorder.note_trace(first, graph)
-        self.functions[_trained_by(first)] = recorder.traced
+        if not anew:
+            self.functions[_trained_by(first)] = recorder.traced
         with tf.init_scope():
             if graph is not None or not self.described or new:
                 recorder.describe_traced(list(self.functions.values()), self.optimizer)
@@ -267,6 +270,8 @@ class LoopRecorder(object):
         if _trained_by(step) in self.functions:
             return
         with self.tf.init_scope():
+            if not self.recorder.has_values_for(Trained(step)):
+                return
             self.add(step)
         self.recorder.note_trace(step, None)
         self.functions[_trained_by(step)] = self.recorder.traced

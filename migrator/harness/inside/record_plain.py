@@ -122,8 +122,10 @@ class PlainSteps(object):
             self.recorder.take_point(loop.steps_done(), loop.optimizer)
 
     def asked(self):
-        """(iterator, how often it was asked) of the one that the last batch came of."""
-        return self.source, self.counts.get(id(self.source), 0)
+        """(iterator, how often it was asked) of the one that the last batch came of; None where none was asked, but
+        functions take their batches themselves.
+        """
+        return None if self.source is None else (self.source, self.counts.get(id(self.source), 0))
 
     def same_batch(self, asked):
         """Whether that iterator was not asked since."""
