@@ -489,7 +489,7 @@ class NativeMigration(GroupState):
             resumes=any(p.model_dir is not None or p.flowing is not None for p in sharing),
             of_examples=self.loop.own,
             on_mesh=strategy.mesh,
-            fused=known.fused and strategy.fuses and not strategy.mesh,
+            fused=known.fused and strategy.fuses,
         )
 
     def _takes_steps(self, program: TrainingProgram) -> bool:

@@ -192,7 +192,7 @@ class GroupState:
         self.training = {
             path: TrainingContext(
                 sparse=sparse,
-                fused=not self.asked.mesh and not (sparse and on_tpu),
+                fused=self.asked.fuses and not (sparse and on_tpu),
                 taken={name for name in file.names if file.imports.resolve(cst.Name(name)) != hparams.NAME},
                 keras=keras,
                 exports=any(program.servings for program in group.programs),

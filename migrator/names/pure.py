@@ -16,31 +16,16 @@ _OF_IMAGES = (
 _OF_STRINGS = ("length", "reduce_join", "split", "substr", "to_hash_bucket", "to_number")
 _OF_MATH = ("argmax", "argmin", "confusion_matrix", "count_nonzero", "in_top_k", "log_softmax", "softmax")
 _OF_NETWORKS = (
-    *(
-        "avg_pool",
-        "avg_pool2d",
-        "max_pool",
-        "max_pool_with_argmax",
-        "pool",
-        "crelu",
-        "depth_to_space",
-        "space_to_depth",
-    ),
+    *("avg_pool", "avg_pool2d", "max_pool", "max_pool_with_argmax", "pool"),
+    *("crelu", "depth_to_space", "space_to_depth"),
     *("conv1d", "conv2d", "conv3d", "convolution", "depthwise_conv2d", "depthwise_conv2d_native", "separable_conv2d"),
     *("conv2d_transpose", "conv3d_transpose", "dilation2d", "erosion2d", "in_top_k", "log_softmax", "softmax"),
     *("moments", "weighted_moments", "sufficient_statistics", "relu_layer", "xw_plus_b"),
     *("ctc_loss_v2", "weighted_cross_entropy_with_logits"),
 )
 _PLAIN = (
-    *(
-        "argmax",
-        "argmin",
-        "batch_gather",
-        "batch_to_space",
-        "batch_to_space_nd",
-        "boolean_mask",
-        "clip_by_average_norm",
-    ),
+    *("argmax", "argmin", "batch_gather", "batch_to_space", "batch_to_space_nd", "boolean_mask"),
+    "clip_by_average_norm",
     *("confusion_matrix", "count_nonzero", "decode_csv", "decode_raw", "depth_to_space", "expand_dims"),
     *("extract_image_patches", "gather", "gather_nd", "norm", "ones_like", "pad", "parse_example"),
     *("parse_single_example", "reduce_join", "setdiff1d", "shape", "size", "space_to_batch", "space_to_depth"),

@@ -542,14 +542,19 @@ class Rewriter(Transformer):
                 try:
                     return self._renamed(name, found, original_node, updated_node)
                 except Blocked:
-                    old = None if self.imports.may_be_two(original_node.func) else kept(name)
+                    old = self._kept(name, original_node.func)
                     if old is None:
                         raise
-                    return updated_node.with_changes(func=cst.parse_expression(old))
+                    return updated_node.with_changes(func=old)
         except Blocked as problem:
             # The rule sees rewritten arguments, which have no place in the file: report at the call.
             self.problems.append(Blocked(problem.code, original_node, problem.message))
         return updated_node
+
+    def _kept(self, name: str, original: cst.BaseExpression) -> cst.BaseExpression | None:
+        """The function of TensorFlow 1 itself, for new code; None where the name may mean that of TensorFlow 2."""
+        old = None if self.imports.may_be_two(original) else kept(name)
+        return None if old is None else cst.parse_expression(old)
 
     def _table(self, updated: cst.Call) -> cst.BaseExpression:
         """The layer of a table of embeddings."""
@@ -716,9 +721,9 @@ class Rewriter(Transformer):
         if found is None and name in _OF_TWO and self.imports.may_be_two(original):
             return updated
         if found is None:
-            old = None if self.imports.may_be_two(original) else kept(name)
+            old = self._kept(name, original)
             if old is not None:
-                return cst.parse_expression(old)
+                return old
             self.problems.append(Blocked("TFM203", original, without_native_form(name)))
             return updated
         text = found.name + rest

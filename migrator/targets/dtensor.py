@@ -304,6 +304,7 @@ TARGET = Target(
     helper_name="make_mesh",
     set_up=partial(_set_up, ()),
     mesh=True,
+    fuses=False,
 )
 
 
