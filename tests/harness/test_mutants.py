@@ -276,6 +276,14 @@ class TestCases:
             (BY_ID["nesterov"],),
         )
 
+    def test_a_case_is_run_as_its_file_says(self) -> None:
+        """Without them two replicas would be judged as one, and a program that wants flags would not run at all."""
+        found = {case.name: case.options for case in cases.fixtures()}
+        assert found["towers"] == {"devices": 2}
+        assert found["mirrored_mesh"] == {"devices": 4, "original_devices": 2}
+        assert found["tpu_convnet"] == {"tpu_cores": 2, "args": ("--use_tpu=true", "--tpu=any")}
+        assert found["multi_worker_guide"] == {}
+
     @pytest.mark.parametrize(
         ("content", "message"),
         [

@@ -30,6 +30,7 @@ import replicas
 import sources
 from keras_variables import copies, read
 from record_keras import Step
+from step_parts import StepParts
 from tracing import ancestors
 
 LOOK_ON = 6  # steps that are passed over to see what else a program trains
@@ -122,15 +123,6 @@ class LoopRecorder(object):
         self.updated = []  # the metrics that were updated since
         self.metric_kinds = {}  # id of function -> metrics that it updates
         self.counter = None
-        self.part = None  # how many parts of the step under way came before the one that is called now
-        self.functions = {}  # ids of the variables that a function trains -> what the last trace of one said
-        self.optimizers = []  # those of all of them
-        self.step_of = []  # what has trained in the step under way
-        self.pulled = None  # (iterator, how often it was asked) when that step began
-        self.called_with = []  # the tensors of a batch that what is called now gets
-        self.given = []  # those that the first part of the step got, and their structure
-        self.given_spec = None
-        self.goes_on = False  # whether what is called now is a further part of it
         self.traced_steps = 0  # in the call under way
         self.limit = recorder.limit
         self.optimizer = None
@@ -148,6 +140,7 @@ class LoopRecorder(object):
         self.mesh = record_mesh.MeshSteps(self, Step, Trained, data_of)
         self.scheduled = record_scheduled.ScheduledSteps(self)
         self.plain = record_plain.PlainSteps(self, Step, Trained, data_of)
+        self.parts = StepParts(self.tf, self.plain.asked, self.plain.same_batch)
         self.eager = eager_evaluation.EagerEvaluations(self, self.plain)
 
     # -- a step, at tracing time --
@@ -224,25 +217,24 @@ class LoopRecorder(object):
             anew = not recorder.has_values_for(Trained(first))  # the same model, made anew
             if not anew:
                 self.add(first)
-        new = not anew and _trained_by(first) not in self.functions
+        new = not anew and not self.parts.knows(first)
         reached = recorder.note_trace(first, graph)
-        if not anew:
-            self.functions[_trained_by(first)] = recorder.traced
+        known = self.parts.known() if anew else self.parts.note(first, recorder.traced)
         with tf.init_scope():
             if graph is not None or not self.described or new:
-                recorder.describe_traced(list(self.functions.values()), self.optimizer)
+                recorder.describe_traced(known, self.optimizer)
                 self.described = True
-            if self.over() and not self.goes_on and (self.limit or recorder.coordinated or _in_loop(graph)):
+            if self.over() and not self.parts.goes_on and (self.limit or recorder.coordinated or _in_loop(graph)):
                 raise SystemExit(0)  # only the variables were asked for
         self.traced_steps += 1
         part = None
         if recorder.coordinated:  # only what lives on the servers can be counted from all workers
             number = first.iteration + 1
         else:
-            part = self.part.read_value()
+            part = self.parts.number.read_value()
             new = tf.cast(tf.equal(part, 0), tf.int64)
             number = tf.convert_to_tensor(self.counter.assign_add(new, read_value=True))
-            self.part.assign(0)
+            self.parts.number.assign(0)
 
         def write():
             self.write_step(strategy, steps, data, number, of.get("sizes"), part)
@@ -267,28 +259,26 @@ class LoopRecorder(object):
 
     def learn(self, step):
         """Notes what another function trains, whose step is not taken any more."""
-        if _trained_by(step) in self.functions:
+        if self.parts.knows(step):
             return
         with self.tf.init_scope():
             if not self.recorder.has_values_for(Trained(step)):
                 return
             self.add(step)
         self.recorder.note_trace(step, None)
-        self.functions[_trained_by(step)] = self.recorder.traced
-        self.recorder.describe_traced(list(self.functions.values()), self.optimizer)
+        self.recorder.describe_traced(self.parts.note(step, self.recorder.traced), self.optimizer)
 
     def add(self, step):
         """What another function trains beside what is known already."""
-        if _trained_by(step) in self.functions:
+        if self.parts.knows(step):
             return
         recorder = self.recorder
         recorder.extend(Trained(step))
-        late = [one for one in step.optimizers if not any(one is known for known in self.optimizers)]
-        self.optimizers += late
-        if not late or len(self.optimizers) == len(late):
+        late = self.parts.add_optimizers(step.optimizers)
+        if not late or len(self.parts.optimizers) == len(late):
             return
-        self.optimizer = recorder.together(self.optimizers)
-        place = self.steps_done() - self.goes_on
+        self.optimizer = recorder.together(self.parts.optimizers)
+        place = self.steps_done() - self.parts.goes_on
         if place > 0:  # earlier steps had these slots, too
             recorder.keep_late_slots(late)
             recorder.give_slots(place, late)
@@ -379,15 +369,13 @@ class LoopRecorder(object):
         leaves = [] if data is None else tf.nest.flatten(raw_data_of(tf, args, kwargs))
         if not leaves:
             return args, kwargs, None
-        chosen = self.of_first_part(leaves)
-        if self.goes_on and not any(place is not None for place in chosen):
+        chosen = self.parts.of_first(len(leaves))
+        if self.parts.goes_on and not any(place is not None for place in chosen):
             return args, kwargs, None
         with tf.init_scope():
             flag = _plain_variable(False)
             self.make_counter()
-        spec = self.given_spec
-        if not self.goes_on:
-            spec = self.given_spec = tf.nest.map_structure(lambda leaf: _spec(tf, leaf), data)
+        spec = self.parts.spec(data, lambda leaf: _spec(tf, leaf))
         leaves = [leaf for leaf, place in zip(leaves, chosen) if place is not None]
         own = [list(leaf.values) if _per_replica(leaf) else [leaf] for leaf in leaves]
         pieces = len(own[0])
@@ -398,8 +386,7 @@ class LoopRecorder(object):
         flat_own = [tensor for tensors in own for tensor in tensors]
 
         def recorded():
-            done = self.counter.read_value() - tf.cast(self.part.read_value() > 0, tf.int64)
-            place = tf.minimum(done, len(names) - 1)
+            place = tf.minimum(self.parts.steps_before(self.counter), len(names) - 1)
             name = tf.constant(files + os.sep) + tf.gather(tf.constant(names), place)
             read = tf.nest.flatten(parse(name))
             whole = [read[one] for one in chosen if one is not None]
@@ -416,42 +403,17 @@ class LoopRecorder(object):
         args, kwargs = tf.nest.map_structure(lambda leaf: new.get(id(leaf), leaf), (tuple(args), dict(kwargs)))
         return args, kwargs, flag
 
-    def of_first_part(self, leaves):
-        """Which tensor of the step's first part each of these is; None for those of a further part's own."""
-        if not self.goes_on:
-            return list(range(len(leaves)))
-        if len(self.called_with) != len(leaves):
-            return [None] * len(leaves)
-        return [next((n for n, one in enumerate(self.given) if one is mine), None) for mine in self.called_with]
-
     # -- between the calls of the program --
     def make_counter(self):
         if self.counter is None:
             self.counter = _plain_variable(np.int64(self.recorder.steps_done))
-            self.part = _plain_variable(np.int64(0))
+            self.parts.number = _plain_variable(np.int64(0))
 
     def place(self):
         """The place of the step under way, from 0, as a tensor."""
         with self.tf.init_scope():
             self.make_counter()
-        return self.counter.read_value() - self.tf.cast(self.part.read_value() > 0, self.tf.int64)
-
-    def is_part(self, key):
-        """Whether what trains now is a further part of the step under way: other networks, on the same batch."""
-        return bool(self.step_of) and key not in self.step_of and self.plain.same_batch(self.pulled)
-
-    def call_begins(self, key):
-        """Before what may train is called."""
-        self.goes_on = self.is_part(key)
-        if self.part is not None:
-            self.part.assign(len(self.step_of) if self.goes_on else 0)
-
-    def has_trained(self, key):
-        """After it was called."""
-        if not self.goes_on:
-            self.step_of, self.pulled = [], self.plain.asked()
-        self.step_of.append(key)
-        self.goes_on = False
+        return self.parts.steps_before(self.counter)
 
     def steps_done(self):
         if self.recorder.coordinated:
@@ -469,16 +431,16 @@ class LoopRecorder(object):
             return original(function, *args, **kwargs)
         known = self.kinds.get(id(function))
         if self.plain.step is None:  # else it is called within an eager step
-            self.call_begins(id(function))
+            self.parts.begin_call(id(function))
         if known is not None and known[1] == "train":
             self.write_evaluation()
             self.evaluation = Evaluation()
-            if self.over() and not self.goes_on:
+            if self.over() and not self.parts.goes_on:
                 self.mesh.skip(function)
                 return self.skip(id(function))
-            if not self.goes_on:
+            if not self.parts.goes_on:
                 self.recorder.take_point(self.steps_done(), self.optimizer)
-        elif self.dirty and not (known is None and self.goes_on):
+        elif self.dirty and not (known is None and self.parts.goes_on):
             self.settle()
         if known is not None and known[1] == "evaluate":
             # What is read between the batches of an eager evaluation does not end it.
@@ -494,8 +456,7 @@ class LoopRecorder(object):
         self.traced_steps = 0
         if self.folder.replay:
             data = raw_data_of(self.tf, args, kwargs)
-            self.called_with = [] if data is None else self.tf.nest.flatten(data)
-            self.given = self.given if self.goes_on else self.called_with
+            self.parts.give([] if data is None else self.tf.nest.flatten(data))
         try:
             call = self.mesh.call if self.mesh.takes(args, kwargs) else self.plain.call
             result = call(original, function, *args, **kwargs)
@@ -510,7 +471,7 @@ class LoopRecorder(object):
         kind = self.kinds.get(id(function), (None, None))[1]
         if kind == "train":
             self.plain.trained_on()
-            self.has_trained(id(function))
+            self.parts.end_call(id(function))
             self.dirty = True
             self.last = self.results[id(function)] = result
         elif self.dirty:
@@ -665,11 +626,6 @@ def _plain_variable(value):
     """A variable of this process, made as no strategy would make it."""
     kind = importlib.import_module("tensorflow.python.ops.resource_variable_ops").ResourceVariable
     return kind(value, trainable=False)
-
-
-def _trained_by(step):
-    """What a step trains; another function that trains the same stands in its place."""
-    return frozenset(id(variable) for _, variable in step.gradients or ())
 
 
 def _in_loop(graph):

@@ -116,9 +116,9 @@ class PlainSteps(object):
     def begin_step(self):
         loop = self.loop
         self.step.key = sources.user_lines()
-        loop.call_begins(self.step.key)
-        self.step.goes_on = loop.goes_on
-        if loop.optimizer is not None and not loop.goes_on:
+        loop.parts.begin_call(self.step.key)
+        self.step.goes_on = loop.parts.goes_on
+        if loop.optimizer is not None and not loop.parts.goes_on:
             self.recorder.take_point(loop.steps_done(), loop.optimizer)
 
     def asked(self):
@@ -206,10 +206,10 @@ class PlainSteps(object):
         loop = self.loop
         if step.loss is None or not loop.recordable([step], graph=None):
             return
-        loop.goes_on = step.goes_on
+        loop.parts.goes_on = step.goes_on
         if loop.optimizer is None:
             self.first.append(step)
-            loop.has_trained(step.key)
+            loop.parts.end_call(step.key)
             if self.element is None or [one.key for one in self.first].count(step.key) > ON_ONE_BATCH:
                 self.begin()
             return
@@ -219,7 +219,7 @@ class PlainSteps(object):
             return
         self.trained_on()
         loop.trained(self.tf.distribute.get_strategy(), [step], self.element, graph=None)
-        loop.has_trained(step.key)
+        loop.parts.end_call(step.key)
         loop.dirty = True
 
     def begin(self):

@@ -51,6 +51,7 @@ SIBLINGS = (
     "signs",
     "sources",
     "step_hook",
+    "step_parts",
     "tpu_stand_in",
     "tracing",
     "turns",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -14,6 +15,8 @@ else:
 
 from migrator.harness.mutants.catalogue import MUTANTS, SENTINELS, Mutant, select
 
+# What case.toml says of how both programs are run. Without it a program for two replicas would be judged on one.
+_OPTIONS = frozenset({"args", "devices", "original_devices", "tpu_cores"})
 _WORKLOADS = Path(__file__).parent / "workloads"
 _FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
 
@@ -24,13 +27,16 @@ class SelfTestCaseError(ValueError):
 
 @dataclass(frozen=True)
 class SelfTestCase:
-    """A TensorFlow 1 program and a good migration of it. `cluster` is as for verify; `mutants` are tried on it."""
+    """A program and a good migration of it. `cluster` is as for verify; `mutants` are tried on it. `options` are the
+    other fields of the Case that it is compared as.
+    """
 
     name: str
     original: Path
     migrated: Path
     cluster: str
     mutants: tuple[Mutant, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load(folder: Path, default: Sequence[Mutant] = MUTANTS) -> SelfTestCase:
@@ -53,7 +59,8 @@ def load(folder: Path, default: Sequence[Mutant] = MUTANTS) -> SelfTestCase:
         mutants = select(data["mutants"]) if "mutants" in data else tuple(default)
     except ValueError as error:
         raise SelfTestCaseError(f"{path}: {error}") from error
-    return SelfTestCase(folder.name, sides[0], sides[1], data.get("cluster", ""), mutants)
+    options = {name: tuple(value) if name == "args" else value for name, value in data.items() if name in _OPTIONS}
+    return SelfTestCase(folder.name, sides[0], sides[1], data.get("cluster", ""), mutants, options)
 
 
 def workloads() -> tuple[SelfTestCase, ...]:

@@ -39,7 +39,7 @@ def run(
 
 def _run_case(session: Session, case: SelfTestCase, progress: OnProgress, mutants: Sequence[Mutant]) -> CaseKills:
     started = time.monotonic()
-    comparison = sessions.make_case(case.original, case.migrated, cluster=case.cluster)
+    comparison = sessions.make_case(case.original, case.migrated, cluster=case.cluster, **case.options)
     # With all replicates: a mistake that stays inside their spread is none that the workload could show.
     evidence = sessions.collect_original(session, comparison, progress)
     findings = sessions.compare(comparison, progress, session, evidence)
