@@ -54,14 +54,15 @@ test-fast: lint ## lint, types and all tests that need no TensorFlow
 		$(PYTEST) -q --durations=20 -m 'not tensorflow and not release'; tests=$$?; \
 		wait $$types; types=$$?; cat $(VENV)/.types; [ $$types -eq 0 ] && (exit $$tests))
 
-test: test-fast environments ## the fast tests, then a training of every kind: what .ci/run calls
+# What was green is noted in tests/green.json: commit it, and those tests wait until what they see changes.
+test: test-fast environments ## the fast tests, then what is due of a training of every kind: what .ci/run calls
 	$(call step,training matrix)
-	$(call timed,training matrix,$(PYTEST) -v --durations=60 -m 'tensorflow and not release')
+	$(call timed,training matrix,$(PYTEST) -v --durations=60 --note-green -m 'tensorflow and not release')
 	$(show-times)
 
 test-all: test-fast environments ## everything, which a release has to pass; notes the fixtures and tables that did
 	$(call step,whole training matrix)
-	$(call timed,whole training matrix,$(PYTEST) -v --durations=150 -m 'tensorflow or release')
+	$(call timed,whole training matrix,$(PYTEST) -v --durations=150 --note-green -m 'tensorflow or release')
 	$(show-times)
 	@$(BIN)/python -m tests.release
 
