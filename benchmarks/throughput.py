@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -29,13 +30,16 @@ from migrator.migrate import Options, migrate
 from migrator.source.reading import decode
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks" / "programs"))
+import kinds  # noqa: E402
+
 WATCH = ROOT / "benchmarks" / "programs" / "stepwatch.py"
 INSIDE = ROOT / "migrator" / "harness" / "inside"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fixture, what makes its training longer, and where it runs. `cluster` is the original's.
+    """A fixture (or a `text`), what makes its training longer, and where it runs. `cluster` is the original's.
 
     `style`, `strategy` and `loop` are what the codemod is asked for, and `trains` what does in the original (see
     stepwatch.py).
@@ -57,6 +61,7 @@ class Case:
     tpu_cores: int = 0
     shares: bool = False
     devices: int = 0
+    text: str = ""
 
     @property
     def in_step(self) -> bool:
@@ -224,8 +229,22 @@ class Speed:
     cpu_ms_per_step: float
 
 
+#: Networks of one kind each, of some thousand weights and of a million. Cells of TensorFlow 1 have no native form.
+CASES |= {
+    f"{kind}, {size}{', bridge' if style == 'bridge' else ''}": Case(
+        "", text=kinds.program(kind, size == "a million"), style=style, warm=200
+    )
+    for kind in kinds.KINDS
+    for size in ("small", "a million")
+    for style in (("bridge",) if kind == "LSTM" else ("native", "bridge"))
+}
+
+
 def originals(case: Case, folder: Path) -> dict[Path, bytes]:
     """The longer program's files, written to `folder`."""
+    if case.text:
+        (folder / case.script).write_text(case.text, encoding="utf-8")
+        return {folder / case.script: case.text.encode()}
     source = ROOT / "fixtures" / case.fixture
     files = sorted((source / "original").glob("*.py")) or [source / "original.py"]
     found, changed = {}, set()
