@@ -52,6 +52,15 @@ PAIRS = Path(__file__).parent / "pairs"
                 "wrong_clip": ("DIFFERENT", "L4b"),
             },
         ),
+        # A loss is multiplied, and its gradients are divided again; clipped before that; divided alone.
+        (
+            "scaled",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "wrong_clip": ("DIFFERENT", "L3"),
+                "wrong_scale": ("DIFFERENT", "L4"),
+            },
+        ),
     ],
 )
 def test_what_programs_compute_decides(

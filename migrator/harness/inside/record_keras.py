@@ -21,6 +21,7 @@ import even
 import keras_optimizers
 import keras_patches
 import keras_variables
+import loss_scales
 import nudged
 import numpy as np
 import own_optimizers
@@ -330,6 +331,7 @@ class KerasRecorder(object):
             self.tracing.step = None
             self.tracing.model = None
         graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        step.loss = loss_scales.loss_of(tf, step)
         reached = self.note_trace(step, graph, model.optimizer)
         strategy = model.distribute_strategy
         shown = replicas.Shown(
@@ -479,8 +481,7 @@ class KerasRecorder(object):
         new = [tensor for tensor in flat if not any(tensor is one for one in step.targets)]
         if new:
             step.targets += new
-            sums = [self.tf.reduce_sum(tensor) if tensor.shape.rank != 0 else tensor for tensor in step.targets]
-            step.loss = sums[0] if len(sums) == 1 else self.tf.add_n(sums)
+            step.loss = loss_scales.total(self.tf, step.targets)
 
     def clipping(self):
         """Where calls of the clipping functions are noted now."""

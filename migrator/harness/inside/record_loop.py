@@ -21,6 +21,7 @@ import time
 
 import batches
 import eager_evaluation
+import loss_scales
 import numpy as np
 import parts
 import record_mesh
@@ -209,6 +210,8 @@ class LoopRecorder(object):
         recorder = self.recorder
         first = steps[0]
         graph = of.get("graph", tf.compat.v1.get_default_graph())
+        for step in steps:
+            step.loss = loss_scales.loss_of(tf, step)
         if first.optimizers:
             first.optimizer = recorder.together(first.optimizers)
         with tf.init_scope():

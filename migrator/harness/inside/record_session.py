@@ -16,6 +16,7 @@ import os
 import sys
 
 import batches
+import loss_scales
 import numpy as np
 import parts
 import sources
@@ -40,6 +41,7 @@ class ByHand(object):
         self.step_of = set()  # the operations that were run in the step under way
         self.fed = {}  # and what was fed for it
         self.gradients = []  # what tf.gradients was asked for by the program itself
+        self.taken = {}  # id of a loss -> the gradients of it
         self.gets = []  # (structure of an iterator's next element, line)
         self.steppers = []  # names of the operations that apply gradients
         self.hook = None
@@ -51,16 +53,38 @@ class ByHand(object):
         self.limited = False  # whether a hook of ours ends its session
         self.components = []
         self.stands = {}  # whether a fetch trains
+        self.collected = None  # see collects; None where nobody asked so far
 
     def loss(self, tf):
         """The loss of a step: the mean of the towers' where there are several, and the sum over all that trains."""
         if self.several():
-            return tf.add_n([_mean(tf, losses) for losses, _, _ in self.of_stepper.values()])
-        return _mean(tf, self.losses or self.gradients)
+            return tf.add_n([_mean(tf, self.meant(losses)) for losses, _, _ in self.of_stepper.values()])
+        return _mean(tf, self.meant(self.losses or self.gradients))
+
+    def meant(self, losses):
+        """The losses without the scales whose gradients are divided by them again."""
+        return [loss_scales.unscaled(one, self.taken.get(id(one), [])) for one in losses]
 
     def several(self):
         """Whether several operations train, each by losses of its own."""
         return len(self.steppers) > 1 and all(losses for losses, _, _ in self.of_stepper.values())
+
+    def collects(self):
+        """Whether gradients are applied that earlier calls have added up: in variables, the batches are gone. The loss
+        of such a call would need a batch of its own, or what nobody feeds any more.
+        """
+        if self.collected is None:
+            applied = [pair[0] for _, _, pairs in self.of_stepper.values() for pair in pairs]
+            losses = self.losses or self.gradients
+            made_of = [self.of_batches(ancestors(tensors)) for tensors in (applied, losses)]
+            self.collected = bool(applied and made_of[1]) and not made_of[0]
+        return self.collected
+
+    def of_batches(self, reached):
+        """Which of some operations give what a program trains on."""
+        given = {one.op.name for get, _ in self.gets for one in _flat(get)}
+        placeholders = [one for one in self.graph.get_operations() if one.type == "Placeholder"]
+        return reached & (given | {one.name for one in placeholders if one.outputs[0].shape.ndims != 0})
 
     def data(self, reached):
         """(features, labels) that the operations ``reached`` depend on."""
@@ -279,7 +303,7 @@ class SessionRecorder(object):
         """A Part for each operation that applies gradients."""
         found = []
         for name, (losses, optimizer, pairs) in known.of_stepper.items():
-            loss = _mean(self.tf, losses)
+            loss = _mean(self.tf, known.meant(losses))
             train = known.graph.get_operation_by_name(name)
             found.append(Part(name, loss, optimizer, pairs, known.data(ancestors([train, loss]))))
         return found
@@ -293,6 +317,11 @@ class SessionRecorder(object):
         if self.inside or known is None or not known.steppers:
             return None, frozenset()
         chosen = frozenset().union(*(self._stands(known, one) for one in _leaves(fetches)))
+        if chosen and known.session is None and known.collects():
+            self.recorder.folder.note_unrecorded(
+                "gradients that earlier calls of its session add up", sources.user_line()
+            )
+            return None, frozenset()
         return (known if chosen else None), chosen
 
     def _stands(self, known, fetch):
@@ -452,7 +481,10 @@ def install(recorder):
             known.asked.append(loss)
             if all(loss is not one for one in known.losses):
                 known.losses.append(loss)
-        return original(self, loss, *args, **kwargs)
+        pairs = original(self, loss, *args, **kwargs)
+        if known is not None and hasattr(loss, "op"):
+            known.taken.setdefault(id(loss), []).extend(gradient for gradient, _ in pairs)
+        return pairs
 
     parts.wrap(optimizers.Optimizer, "compute_gradients", compute_gradients)
 
@@ -460,7 +492,10 @@ def install(recorder):
         known = ours.building
         if known is not None and hasattr(ys, "op") and all(ys is not one for one in known.gradients):
             known.gradients.append(ys)
-        return original(ys, xs, *args, **kwargs)
+        found = original(ys, xs, *args, **kwargs)
+        if known is not None and hasattr(ys, "op"):
+            known.taken.setdefault(id(ys), []).extend(found)
+        return found
 
     for module in {id(one): one for one in (tf, importlib.import_module("tensorflow"))}.values():
         if hasattr(module, "gradients"):

@@ -28,6 +28,7 @@ SIBLINGS = (
     "keras_patches",
     "keras_variables",
     "lines",
+    "loss_scales",
     "mutate",
     "mutate_keras3",
     "nudged",
