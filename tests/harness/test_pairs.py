@@ -57,6 +57,7 @@ PAIRS = Path(__file__).parent / "pairs"
             "scaled",
             {
                 "migrated": ("EQUIVALENT", None),
+                "optimizer": ("EQUIVALENT", None),
                 "wrong_clip": ("DIFFERENT", "L3"),
                 "wrong_scale": ("DIFFERENT", "L4"),
             },
