@@ -42,7 +42,7 @@ _DUE_ALWAYS = frozenset(
 _RUNS = ROOT / "migrator" / "harness" / "runs.py"
 _CLUSTER = ROOT / "migrator" / "harness" / "cluster"
 #: Folders of tests of which what records is only the instrument.
-_PROOFS = ("bridge", "end_to_end")
+_PROOFS = ("bridge", "end_to_end", "names", "rules")
 _LIBRARY = ROOT / "migrator" / "bridge" / "library"
 #: What a test sees of files by the words in it, and in what it imports of the tests: patterns.
 _BY_WORD = {
@@ -60,7 +60,7 @@ _IMPORT = re.compile(
 #: Folders of tests, which are others in each run.
 _FOLDER = re.compile(r"/[\w./-]*/pytest-of-\w+/pytest-\d+/(popen-gw\d+/)?")
 _OURS = ("migrator", "tf_migrate", "tests", "tools", "benchmarks")
-_ALWAYS = ("setup.cfg", "migrator/harness/environments.py", "tests/due.py")
+_ALWAYS = ("setup.cfg", "migrator/harness/environments.py")
 
 
 @dataclass(frozen=True)
@@ -268,11 +268,16 @@ def _green(path: Path, name: str) -> Green | None:
     now = seen(path)
     if now.about != green.seen.about:
         return None
-    changed = now.instrument != green.seen.instrument
+    return None if _drawn(path, name, green.seen) else green
+
+
+def _drawn(path: Path, name: str, before: Seen) -> bool:
+    """Whether the instrument has changed, and the test is one of the sample that is due then."""
+    now = seen(path)
     # The tests of a file of the bridge's share their programs.
     one = name if path.parent.name == "end_to_end" else ""
     drawn = zlib.crc32(f"{now.instrument}{_place(path)}{one}".encode()) % SAMPLE == 0
-    return None if changed and drawn else green
+    return drawn and now.instrument != before.instrument
 
 
 def waits(path: Path, name: str) -> bool:
@@ -289,7 +294,7 @@ def migrations_when_green(path: Path, name: str) -> str | None:
 
 def note(passed: dict[Path, dict[str, str | None]], waited: dict[Path, set[str]]) -> None:
     """Records which tests passed, or went as far as their first program and waited. What was neither, of a file whose
-    text or surroundings are others than before, is not green any more.
+    text or surroundings are others than before, or drawn for another instrument, is not green any more.
     """
     stored = dict(recorded())
     for path in sorted({*passed, *waited}):
@@ -297,7 +302,12 @@ def note(passed: dict[Path, dict[str, str | None]], waited: dict[Path, set[str]]
         kept: dict[str, str | None] = {}
         if before is not None and before.seen.about == now.about:
             same = before.seen.whole == now.whole
-            kept = {name: one for name, one in before.tests.items() if same or name in waited.get(path, ())}
+            unchanged = (
+                before.tests.items()
+                if same
+                else [one for one in before.tests.items() if one[0] in waited.get(path, ())]
+            )
+            kept = {name: one for name, one in unchanged if not _drawn(path, name, before.seen)}
         stored[_place(path)] = Green(now, {**kept, **passed.get(path, {})})
     existing = {name: one for name, one in stored.items() if (ROOT / name).is_file() and one.tests}
     lines = {

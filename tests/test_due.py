@@ -109,6 +109,14 @@ def test_what_is_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(due, "seen", lambda _: due.Seen("another codemod", now.about, now.instrument))
     due.note({PROOF: {"test_b": "4"}}, {PROOF: {"test_a"}})  # test_c did not run, or failed
     assert stored() == {"test_a": "1", "test_b": "4"}
+    # Of another instrument, what was drawn has to run.
+    names = [f"test_{number}" for number in range(60)]
+    due.note({PROOF: dict.fromkeys(names)}, {})
+    monkeypatch.setattr(due, "seen", lambda _: due.Seen("another codemod", now.about, "another"))
+    due.recorded.cache_clear()
+    drawn = [name for name in names if not due.waits(PROOF, name)]
+    due.note({PROOF: {"test_0": None}}, {})
+    assert drawn and set(stored()) == {"test_a", "test_b", *names} - {*drawn} | {"test_0"}
     monkeypatch.setattr(due, "seen", lambda _: due.Seen("a third", "another test", now.instrument))
     due.note({PROOF: {"test_b": "5"}}, {})
     assert stored() == {"test_b": "5"}
