@@ -99,6 +99,11 @@ class MigratedEvidence:
         return self.compared is not None and self.compared is not self.main
 
     @property
+    def plain_probe(self) -> Run | None:
+        """The run that told the variables, where these are kept in the form that the original keeps them in."""
+        return self.probe if _plain(self.terms) else None
+
+    @property
     def shown(self) -> Recording | None:
         """The recording for the report: the compared one, else the furthest that there is."""
         runs = (self.compared, self.main, self.probe)
@@ -110,6 +115,11 @@ def probe(session: Session, case: Case) -> Run:
     shape = migrated_shape(case, one_trainer(case.shape))
     plan = {"steps": 1, "only_training": True, "state_steps": [], "record_batches": False, "draw_initial": True}
     return run_program(session, case, "migrated", "migrated probe", shape, **plan)
+
+
+def _plain(terms: Terms) -> bool:
+    """Whether weights are kept in the same form, one for one."""
+    return terms.weights == weight_map.WeightMap()
 
 
 def build_names(original: Recording, migrated: Recording, user: Mapping[str, str]) -> name_map.NameMap:
@@ -168,7 +178,10 @@ def run_migrated(
     shape = migrated_shape(case, one_trainer(case.shape))
     total = 3 + asynchronous(case.shape) + evidence.random_order
     progress(Progress("migrated", 0, total))
-    first = first or probe(session, case)
+    # What was compared with this original before has probably the same variables: no run need tell them. The one that
+    # is compared tells then whether that was so.
+    guessed = evidence.probed if first is None and not case.names else None
+    first = first or guessed or probe(session, case)
     if first.recording is None:
         return MigratedEvidence(probe=first, failed=first)
     terms = terms_of(original, first.recording, case.names)
@@ -184,9 +197,15 @@ def run_migrated(
         plan = evaluation if evaluates(case) else {}
         steps = evidence.step_limit
         own = {"initial": found.initial, "steps": steps, "generators": GENERATORS, "lines": True}
+        own["draw_initial"] = guessed is not None
         return run_program(session, case, "migrated", "migrated", shape, **{**own, **plan})
 
     main = train()
+    if guessed is not None:
+        told = _told(original, guessed, main, case)
+        if told is None:
+            return run_migrated(session, case, progress, replace(evidence, probed=None), None, on_compared)
+        first, found = told, replace(found, probe=None)
     if main.recording is None:
         return replace(found, main=main, failed=main)
     main = terms.of(main)
@@ -224,7 +243,7 @@ def run_migrated(
             return replace(found, failed=main)
         main = terms.of(main)
         found = replace(found, main=main)
-    assert main.recording is not None
+    assert main.recording is not None and first.recording is not None
     random = evidence.random_order or l2_data.seeded_by_chance(original, main.recording)
     in_order = None if random else _in_one_order(short, terms)
     random = random or in_order is not None
@@ -278,6 +297,17 @@ def run_migrated(
     if not base.comparable:
         return found
     return _compared_runs(session, case, progress, evidence, found, base, total, on_compared)
+
+
+def _told(original: Recording, guessed: Run, main: Run, case: Case) -> Run | None:
+    """What a run of its own would have told of the migrated program, by a run that took its variables for those of
+    another one; None where they are others, or begin in another way.
+    """
+    before, now = guessed.recording, main.recording
+    if before is None or now is None or now.made is None or now.variables != before.variables:
+        return None
+    recording = replace(now, initial=dict(now.made))
+    return replace(main, recording=recording) if _plain(terms_of(original, recording, case.names)) else None
 
 
 def _with_one_seed(

@@ -24,8 +24,9 @@ class OriginalEvidence:
     and `in_order` (the runs of the whole asynchronous cluster in a fixed order: the first as it is, the others
     replicates) are empty until they are needed; so is `exact`, a second run from the very same values. `step_limit`
     limits the runs that are compared, `replicate_limit` those that only measure (None: by themselves). `initial` names
-    the file of the initial weights of `main`. `in_step`: parameter servers make the trainers of this program wait for
-    each other, so that the whole cluster is compared step by step (see `known`).
+    the file of the initial weights of `main`. `probed` is a run of a migrated program that was compared with it before:
+    the next one probably has the same variables. `in_step`: parameter servers make the trainers of this program wait
+    for each other, so that the whole cluster is compared step by step (see `known`).
     """
 
     main: Run
@@ -39,6 +40,7 @@ class OriginalEvidence:
     replicate_limit: int | None = None
     initial: str | None = None
     in_step: bool = False
+    probed: Run | None = None
 
     @property
     def limited(self) -> bool:

@@ -9,7 +9,8 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     more/<step>-<time>        as steps/<time>, of further parts of a step, in functions of their own
     batches/<time>            the batch of that step itself, of the first steps
     gradients/<step>[.npz]    gradients, at the plan's state_steps; <step>+<part> those of its further parts
-    initial.npz               weights before step 1; drawn.npz further draws of them, along a first axis
+    initial.npz               weights before step 1; drawn.npz further draws of them, along a first axis; made.npz what
+                              the program made them before it was given others, where they were drawn further times
     states/<step>[.npz]       weights after a step; slots/<step>[.npz] the optimizer's slots; slots/late.npz those that
                               optimizers have until they take their first step, which others did not wait for
     activations/<step>        outputs of the layers in the first step
@@ -346,6 +347,8 @@ class Recording:
     anew: bool = False
     training: int = 0
     drawn: Mapping[str, Array] = field(default_factory=dict)
+    made: Mapping[str, Array] | None = None
+    """Initial values as the program made them, before it was given others; None: not looked at."""
     cpu: float | None = None
     apart: Mapping[tuple[str, str, str, int], float] | None = None
     unmoved: bool | None = None
@@ -899,6 +902,7 @@ def read(record_dir: Path) -> Recording:
         cpu=_cpu(tasks),
         apart=_apart(tasks),
         lines=_lines(tasks),
+        made=_arrays(started / "made.npz") if started and (started / "made.npz").exists() else None,
         drawn=_arrays(started / "drawn.npz") if started and (started / "drawn.npz").exists() else {},
         draws=int(program.get("draws", 0)),
         anew=bool(program.get("anew", False)),

@@ -553,7 +553,8 @@ def compare(
     new = evidence is None or findings.original is not evidence
     as_asked = not findings.case.time_alike and findings.case.anew
     if new and known(case, findings.original.main).room.whole and as_asked:
-        kept.save(key, case, findings.original, session.describe(case, "original"))
+        evidence = replace(findings.original, probed=findings.migrated.plain_probe or findings.original.probed)
+        kept.save(key, case, evidence, session.describe(case, "original"))
     return findings
 
 

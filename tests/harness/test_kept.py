@@ -148,14 +148,28 @@ def test_an_original_runs_once_until_its_data_change(
 
     monkeypatch.setattr(opened.original, "run", counted)
 
+    theirs: list[str] = []
+    of_migrated = opened.migrated.run
+
+    def counted_too(launch: Launch) -> RunOutcome:
+        theirs.append(launch.run_dir.name.partition("-")[2])
+        return of_migrated(launch)
+
+    monkeypatch.setattr(opened.migrated, "run", counted_too)
     first = session.verify(case, session=opened)
+    assert "migrated-probe" in theirs
     assert (first.document["verdict"], len(runs)) == (
         "EQUIVALENT",
         2,
     )  # as many as are needed where the numbers are the same
     runs.clear()
+    theirs.clear()
     second = session.verify(case, session=opened)
     assert (second.document["verdict"], runs) == ("EQUIVALENT", [])
+    assert "migrated-probe" not in theirs  # the same variables as before
+    assert second.document["levels"][2] == first.document["levels"][2] | {
+        "duration_s": second.document["levels"][2]["duration_s"]
+    }
     assert second.document["series"][0] == first.document["series"][0]
     assert second.document["tolerance"] == first.document["tolerance"]
 
@@ -164,6 +178,14 @@ def test_an_original_runs_once_until_its_data_change(
     paths[1].write_text(good.replace("learning_rate=0.05", "learning_rate=0.06"))
     assert session.verify(case, session=opened).document["verdict"] == "DIFFERENT"
     assert len(runs) == 1 and "original-again" in runs[0]
+    runs.clear()
+    # Other variables: they are looked at, and no more is made of it.
+    theirs.clear()
+    renamed = good.replace("tf.keras.layers.Dense(", "tf.keras.layers.Dense(name='other', units=", 1)
+    assert renamed != good
+    paths[1].write_text(renamed)
+    assert session.verify(case, session=opened).document["verdict"] == "EQUIVALENT"
+    assert theirs.count("migrated") == 2 and "migrated-probe" in theirs
     runs.clear()
     # Other data, which nothing in the name tells: what was kept is thrown away.
     paths[1].write_text(good)

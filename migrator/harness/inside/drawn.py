@@ -19,6 +19,13 @@ def _whole(model):
     return [part for part in model if part.shape == part.whole and _times(part.shape)]
 
 
+def _eager_seeds():
+    """What gives the operations of a program that has set a seed their own ones, one after another; else None."""
+    from tensorflow.python.eager import context
+
+    return getattr(context.context(), "_rng", None)
+
+
 def write(folder, draws):
     """Keeps {name: one array for all draws}, the draws along its first axis."""
     parts.write_arrays(folder.file("drawn.npz"), {name: np.stack(values) for name, values in draws.items() if values})
@@ -85,7 +92,8 @@ class Initializers(object):
         """{name: [array]} of the variables of a model. A new initializer draws other numbers, unless it has a seed."""
         by_variable = {id(part.variable): part for part in _whole(model)}
         found = {}
-        state, numpy_state = random.getstate(), np.random.get_state()
+        state, numpy_state, eager = random.getstate(), np.random.get_state(), _eager_seeds()
+        eager_state = eager and eager.getstate()
         try:
             for variable, initializer in self.known:
                 part = by_variable.get(id(variable))
@@ -102,4 +110,6 @@ class Initializers(object):
         finally:
             random.setstate(state)
             np.random.set_state(numpy_state)
+            if eager:
+                eager.setstate(eager_state)
         return found

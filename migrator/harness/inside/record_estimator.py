@@ -279,6 +279,8 @@ class EstimatorRecorder(object):
             drawn.write(self.folder, drawn.of_session(self.tf, session, model))
         values = parts.initial_values(self.plan, current)
         if values is not None:
+            if self.plan.get("draw_initial"):
+                parts.write_arrays(self.folder.file("made.npz"), current())
             feed = {}
             initializers = []
             for part, piece in zip(model, parts.cut(model, values)):

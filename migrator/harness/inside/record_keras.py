@@ -574,6 +574,8 @@ class KerasRecorder(object):
             drawn.write(self.folder, self.initializers.draws(self.parts))
         values = parts.initial_values(self.plan, self.current)
         if values is not None:
+            if self.plan.get("draw_initial"):
+                parts.write_arrays(self.folder.file("made.npz"), self.current())
             for part, piece in zip(self.parts, parts.cut(self.parts, values)):
                 assign(self.tf, part.variable, piece)
         parts.write_arrays(self.folder.file("initial.npz"), self.current())
