@@ -143,7 +143,14 @@ def _length(machine: Machine, given: Arguments, site: Site) -> Value | None:
 def _map(machine: Machine, given: Arguments, site: Site) -> Value | None:
     columns = [_certain(machine, one) for one in given.args[1:]]
     known = [one for one in columns if one is not None]
-    if len(known) != len(columns) or not known:
+    if len(known) != len(columns):
+        each = [machine.operation(site, "element", one) for one in given.args[1:]]
+        machine.repeated += 1
+        with machine.under(Unknown(site, "a map goes on"), True):
+            made = [machine.call(given.args[0], Arguments(tuple(each)), site)]
+        machine.repeated -= 1
+        return machine.sequence(site, "list", made, True)
+    if not known:
         return None
     made = [machine.call(given.args[0], Arguments(tuple(row)), site) for row in zip(*known)]
     return machine.sequence(site, "list", made)

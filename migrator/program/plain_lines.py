@@ -13,7 +13,7 @@ import libcst as cst
 
 from migrator.names.bindings import Form, dotted, read_bindings
 from migrator.names.standard import STANDARD_MODULES
-from migrator.program.calls import calls_in, functions_in, nodes_in
+from migrator.program.calls import calls_in, functions_in, in_parentheses, nodes_in
 from migrator.program.own_graphs import ANYWHERE
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.walking import walk
@@ -79,6 +79,64 @@ def as_statements(line: cst.SimpleStatementLine, small: cst.Assign | cst.Return,
         return cst.If(_bare(node.test), block(node.body), cst.Else(block(node.orelse)), leading_lines=above)
 
     return chain(value, line.leading_lines)
+
+
+def matches_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
+    """`match mode:` with cases of values, in a function that makes a part of a training program: an `if` and `elif`."""
+    found: Lines = {}
+    for function in functions_in(file.module):
+        matches = [one for one in nodes_in(function) if isinstance(one, cst.Match)] if is_concerned(function) else []
+        inside = {one for match in matches for case in match.cases for one in nodes_in(case)}
+        for match in matches:
+            made = _as_conditions(match) if match not in inside and _is_dotted(match.subject) else None
+            if made is not None:
+                found[match] = [made]
+    return found
+
+
+def _is_dotted(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) or (isinstance(node, cst.Attribute) and _is_dotted(node.value))
+
+
+def _as_conditions(match: cst.Match) -> cst.If | None:
+    """The `if` that says the same as a match of a name with values; None where a pattern takes something apart."""
+    made: cst.If | cst.Else | None = None
+    for case in reversed(match.cases):
+        tests = [] if _is_any(case.pattern) else [_test_of(match.subject, case.pattern)]
+        tests += [case.guard] if case.guard is not None else []
+        if None in tests or (not tests and made is not None):
+            return None
+        above = (*match.leading_lines, *case.leading_lines) if case is match.cases[0] else case.leading_lines
+        if not tests:
+            made = cst.Else(case.body, leading_lines=above)
+            continue
+        test = tests[0]
+        if len(tests) == 2:
+            test = cst.BooleanOperation(_grouped(tests[0]), cst.And(), _grouped(tests[1]))
+        assert test is not None
+        made = cst.If(test, case.body, made, leading_lines=above)
+    return made if isinstance(made, cst.If) else None
+
+
+def _is_any(pattern: cst.MatchPattern) -> bool:
+    return isinstance(pattern, cst.MatchAs) and pattern.pattern is None and pattern.name is None
+
+
+def _test_of(subject: cst.BaseExpression, pattern: cst.MatchPattern) -> cst.BaseExpression | None:
+    if isinstance(pattern, cst.MatchValue):
+        return cst.Comparison(subject, [cst.ComparisonTarget(cst.Equal(), pattern.value)])
+    if isinstance(pattern, cst.MatchSingleton):
+        return cst.Comparison(subject, [cst.ComparisonTarget(cst.Is(), pattern.value)])
+    values = [one.pattern for one in pattern.patterns] if isinstance(pattern, cst.MatchOr) else []
+    known = [cst.Element(one.value) for one in values if isinstance(one, cst.MatchValue)]
+    if not known or len(known) != len(values):
+        return None
+    return cst.Comparison(subject, [cst.ComparisonTarget(cst.In(), cst.Tuple(known))])
+
+
+def _grouped(node: cst.BaseExpression | None) -> cst.BaseExpression:
+    assert node is not None
+    return node if isinstance(node, cst.Comparison) else in_parentheses(node)
 
 
 def without_graphs(file: ParsedFile) -> Lines:

@@ -39,6 +39,7 @@ from migrator.program.plain_lines import (
     called_lambda,
     forwarded,
     lines_apart,
+    matches_apart,
     modes_apart,
     without_globals,
     without_graphs,
@@ -118,6 +119,8 @@ def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
     lines = lines_apart(file) if ";" in text else {}
     if not lines and "mode" in text and " if " in text:
         lines = modes_apart(file, _is_concerned)
+    if not lines and "match " in text:
+        lines = matches_apart(file, _is_concerned)
     if not lines and "Graph" in text:
         lines = without_graphs(file)
     if not lines and "global " in text:
@@ -537,25 +540,44 @@ class _OfScope:
         return other.index + 1 == place.index or (one is place and not one.repeated)
 
     def _container(self, place: _Place, small: cst.Assign) -> None:
-        """`c = {"a": x}`, of which only `c["a"]` is read: each of its values gets a name."""
+        """`c = {"a": x}`, of which only `c["a"]` is read: each of its values gets a name, and one of TensorFlow has its
+        own."""
         target = small.targets[0].target
         values = _elements(small.value)
         if not values or not isinstance(target, cst.Name) or self._single(target.value) is not place:
             return
-        if not self._may_go(target.value) or not any(_computes(value) for value in values.values()):
+        public = all(self.file.imports.tensorflow(value) is not None for value in values.values())
+        if not self._may_go(target.value) or not (public or any(_computes(value) for value in values.values())):
             return
-        reads: list[tuple[cst.Subscript, str | int]] = []
+        reads: list[tuple[cst.BaseExpression, str | int]] = []
         for use in self._uses(target.value):
-            parent = self.file.parents.get(use)
-            key = _key(parent) if isinstance(parent, cst.Subscript) and parent.value is use else None
-            if key is None or key not in values or self._is_stored(cast("cst.Subscript", parent)):
+            node, key = self._entry_read(use)
+            if node is None or key is None or key not in values:
                 return
-            reads.append((cast("cst.Subscript", parent), key))
+            reads.append((node, key))
+        if public:
+            for node, key in reads:
+                self.of.replace(node, values[key].deep_clone())
+            if reads:
+                self.edits.lines[place.line] = []
+                self.edits.touched.add(target.value)
+            return
         names = {key: self._free(f"{target.value}_{key}") for key in values}
         self._put(place, [_assign(cst.Name(names[key]), value) for key, value in values.items()])
         for node, key in reads:
             self.of.replace(node, cst.Name(names[key]))
         self.edits.touched.add(target.value)
+
+    def _entry_read(self, use: cst.Name) -> tuple[cst.BaseExpression | None, str | int | None]:
+        """The expression `c["a"]` or `c.get("a")` that a mention of a container is part of, and its key."""
+        parent = self.file.parents.get(use)
+        if isinstance(parent, cst.Subscript) and parent.value is use and not self._is_stored(parent):
+            return parent, _key(parent)
+        call = self.file.parents.get(parent) if isinstance(parent, cst.Attribute) else None
+        if isinstance(parent, cst.Attribute) and isinstance(call, cst.Call) and call.func is parent:
+            if parent.attr.value == "get" and len(call.args) == 1 and not (call.args[0].star or call.args[0].keyword):
+                return call, _literal(call.args[0].value)
+        return None, None
 
     def _is_stored(self, node: cst.Subscript) -> bool:
         """Whether an assignment of any kind, a loop or a `with` gives an entry a value, or `del` takes it away."""

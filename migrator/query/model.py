@@ -8,17 +8,12 @@ from dataclasses import dataclass
 from migrator.ir.machine import Machine, present
 from migrator.ir.program import Graph
 from migrator.ir.values import Constant, Either, Operation, Value, alternatives
+from migrator.query.gradients import Changed, Flows, Kind
 
 SPECS: dict[str, tuple[str, ...]] = {
     "tf.estimator.EstimatorSpec": ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs"),
     "tf.estimator.tpu.TPUEstimatorSpec": ("mode", "predictions", "loss", "train_op", "eval_metrics", "export_outputs"),
     "tf.contrib.tpu.TPUEstimatorSpec": ("mode", "predictions", "loss", "train_op", "eval_metrics", "export_outputs"),
-}
-#: What clips one gradient or all of them: the argument of a Keras optimizer that does the same, and where its value is.
-_CLIPS = {
-    "tf.clip_by_global_norm": ("global_clipnorm", 1, "clip_norm"),
-    "tf.clip_by_norm": ("clipnorm", 1, "clip_norm"),
-    "tf.clip_by_value": ("clipvalue", 2, "clip_value_max"),
 }
 _WRAPPERS = ("CrossShardOptimizer", "SyncReplicasOptimizer", "DistributedOptimizer", "MovingAverageOptimizer")
 _SAME = ("tf.identity", "tf.group", "tf.tuple")
@@ -125,16 +120,16 @@ def _step(machine: Machine, value: Value, updates: bool) -> Step | Unread:
         return _of_optimizer(machine, value, value.argument(1, "loss"), value.argument(2, "global_step"), None, updates)
     if value.symbol == ".apply_gradients":
         pairs = value.argument(1, "grads_and_vars")
-        gradients = _gradients(machine, pairs) if pairs is not None else []
-        origins = [_origin(machine, one) for one in gradients]
-        for one in origins:
-            if isinstance(one, Unread):
-                return one
-        known = [one for one in origins if not isinstance(one, Unread)]
-        if not known or any(one[1:] != known[0][1:] for one in known):
-            return Unread(value, "its gradients are made in several ways")
-        loss, clipping = known[0][0], known[0][1]
-        return _of_optimizer(machine, value, loss, value.argument(2, "global_step"), clipping, updates)
+        flows = Flows(machine, lambda _: False)
+        try:
+            flow = flows.applied(pairs)
+        except Changed as problem:
+            return Unread(value, problem.message)
+        if flow is None or flow.kind is not Kind.PAIR:
+            return Unread(value, "its gradients are changed in a way that is not known")
+        clipping = Clipping(flow.clips[0].argument, flow.clips[0].limit) if flow.clips else None
+        counted = value.argument(2, "global_step")
+        return _of_optimizer(machine, value, flow.loss, counted, clipping, updates)
     if value.symbol in _SAME:
         found = [
             _step(machine, one, updates or _mentions_updates(machine, value)) for one in _operations(machine, value)
@@ -161,44 +156,6 @@ def _of_optimizer(
     if not isinstance(optimizer, Operation) or not optimizer.symbol.endswith("Optimizer"):
         return Unread(optimizer, "no optimizer that is known")
     return Step(optimizer, tuple(wrappers), loss, counted, clipping, updates)
-
-
-def _gradients(machine: Machine, pairs: Value) -> list[Value]:
-    """The gradients of pairs of gradients and variables."""
-    content = machine.content_of(pairs)
-    if content is None:
-        return [pairs]
-    found = []
-    for one in content.items:
-        pair = machine.elements(present(one))
-        found.append(pair[0] if pair is not None and len(pair) == 2 else one)
-    return found
-
-
-def _origin(machine: Machine, value: Value) -> tuple[Value | None, Clipping | None] | Unread:
-    """The loss that a gradient is of, and how it is clipped on its way."""
-    if isinstance(value, Either):
-        found = [_origin(machine, one) for one in alternatives(value)]
-        known = [one for one in found if not isinstance(one, Unread)]
-        return known[0] if len(known) == 1 else Unread(value, "a gradient under a condition")
-    if not isinstance(value, Operation):
-        return Unread(value, "no gradient that is known")
-    if value.symbol in _CLIPS:
-        argument, index, name = _CLIPS[value.symbol]
-        inner = _origin(machine, value.args[0]) if value.args else Unread(value, "it is given nothing")
-        limit = value.argument(index, name)
-        if isinstance(inner, Unread):
-            return inner
-        if inner[1] is not None or limit is None:
-            return Unread(value, "gradients are clipped more than once")
-        return inner[0], Clipping(argument, limit)
-    if value.symbol == ".compute_gradients":
-        return value.argument(1, "loss"), None
-    if value.symbol == "tf.gradients":
-        return value.argument(0, "ys"), None
-    if value.symbol in ("getitem", "zip", "*", "element", "list", "tuple") and (value.args or value.kwargs):
-        return _origin(machine, value.args[0] if value.args else next(iter(value.kwargs.values())))
-    return Unread(value, f"gradients of `{value.symbol}`")
 
 
 def _operations(machine: Machine, value: Operation) -> list[Operation]:

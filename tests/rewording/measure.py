@@ -15,8 +15,8 @@ from migrator.findings import Severity
 from migrator.migrate import migrate
 from migrator.source.reading import read
 from tests.fixture_cases import FixtureCase, load_cases
-from tests.rewording.everyday import REWORDINGS
 from tests.rewording.rewordings import reword
+from tests.rewording.training import REWORDINGS
 
 
 @dataclass(frozen=True)

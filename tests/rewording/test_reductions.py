@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import libcst as cst
@@ -26,12 +27,22 @@ def reduce(text: str, *elsewhere: str) -> str:
 
 
 STAYS = {
+    "a match that takes something apart": model("match features:", "    case [one, *_]:", "        loss = one"),
+    "a match with what a call gives": model("match read():", "    case 1:", "        loss = f(1)"),
     "plain": model("net = tf.layers.dense(features, 1)", "loss = tf.reduce_mean(net)"),
     "a list that is looped over": model("nets = [f(1), f(2)]", "loss = sum(net for net in nets)"),
     "a list of constants": model("units = [64, 32]", "loss = f(features, units[0])"),
     "an entry that is not known": model("nets = {'a': f(1)}", "key = g()", "loss = nets[key]"),
     "an entry that is set": model("nets = {'a': f(1)}", "nets['a'] = f(2)", "loss = nets['a']"),
-    "a dict that is asked": model("nets = {'a': f(1)}", "loss = nets.get('a')"),
+    "a table of losses that is asked by a name": (
+        TOP + "LOSSES = {'a': tf.losses.log_loss}\n\n\n" + MODEL.format("    loss = LOSSES[kind](labels)\n")
+    ),
+    "a table of losses that changes": (
+        TOP
+        + "LOSSES = {'a': tf.losses.log_loss}\nLOSSES['a'] = own\n\n\n"
+        + MODEL.format("    loss = LOSSES['a'](labels)\n")
+    ),
+    "a dict that is asked": model("nets = {'a': f(1)}", "loss = nets.get(key())"),
     "keywords that are used twice": model("more = {'units': f(1)}", "net = g(**more)", "loss = h(net, **more)"),
     "keywords that change": model("more = {'units': f(1)}", "more['name'] = 'x'", "loss = g(**more)"),
     "keywords of unknown names": model("loss = f(**{name: 1})"),
@@ -386,3 +397,31 @@ def test_names_that_other_files_may_have(other: str, moved: bool) -> None:
     texts = {"first.py": BUILDS, "second.py": "from first import *\n", "third.py": other}
     new, _ = run_project(texts)["first.py"]
     assert ("def build(folder):" not in new) == moved
+
+
+def test_a_match_of_values() -> None:
+    cases = (
+        ("match mode:", "    case tf.estimator.ModeKeys.TRAIN if big:", "        loss = f(1)"),
+        (
+            "    # both of the others",
+            "    case 'eval' | 'infer':",
+            "        loss = f(2)",
+            "    case _:",
+            "        loss = f(3)",
+        ),
+    )
+    conditions = (
+        ("if mode == tf.estimator.ModeKeys.TRAIN and (big):", "    loss = f(1)", "# both of the others"),
+        ("elif mode in ('eval', 'infer'):", "    loss = f(2)", "else:", "    loss = f(3)"),
+    )
+    new = reduce(model(*cases[0], *cases[1]))
+    assert "match" not in new
+    expected = model(*conditions[0], *conditions[1])
+    assert ast.unparse(ast.parse(new)) == ast.unparse(ast.parse(expected)) and "# both of the others" in new
+
+
+def test_a_table_of_losses() -> None:
+    table = "LOSSES = {'a': tf.losses.log_loss, 'b': tf.losses.hinge_loss}\n\n\n"
+    new = reduce(TOP + table + MODEL.format("    loss = LOSSES['a'](labels) + LOSSES.get('b')(labels)\n"))
+    expected = TOP + MODEL.format("    loss = tf.losses.log_loss(labels) + tf.losses.hinge_loss(labels)\n")
+    assert ast.unparse(ast.parse(new)) == ast.unparse(ast.parse(expected))

@@ -88,7 +88,7 @@ MIGRATED = {
     },
     "the features before the network": {*FORMS} - {*NOT_FOLLOWED},
     "the optimizer": {
-        *("annotated", "walrus", "tuple", "star", "nonlocal"),
+        *("annotated", "walrus", "walrus given", "tuple", "star", "nonlocal", "for", "in a match statement"),
     },
 }
 

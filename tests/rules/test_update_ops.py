@@ -164,12 +164,19 @@ OTHERWISE = {
         )
     ),
     "other params": by_condition(given="changed(params)"),
-    "params that change": by_condition(
+    "params that may change": by_condition(
         network=NETWORK.replace(
-            "    net = tf.layers.dense", "    params.use_batch_norm = True\n    net = tf.layers.dense"
+            "    net = tf.layers.dense", "    params.use_batch_norm = not params.off\n    net = tf.layers.dense"
         )
     ),
 }
+
+
+def test_updates_by_a_condition_that_always_holds() -> None:
+    line = "    params.use_batch_norm = True\n    net = tf.layers.dense"
+    new, findings = run(by_condition(network=NETWORK.replace("    net = tf.layers.dense", line)))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "BatchNormalization()(net)" in new and "train_op" not in new
 
 
 @pytest.mark.parametrize("name", OTHERWISE)

@@ -1,0 +1,206 @@
+"""The TRAIN statements of a model_fn, run on the evaluator: what each of them makes, gives names, and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.ir.evaluate import Evaluator, Left
+from migrator.ir.files import Parsed, Together
+from migrator.ir.machine import TooMuch
+from migrator.ir.store import ABSENT
+from migrator.ir.values import Constant, Module, Operation, Scope, Site, Symbol, Value
+from migrator.ir.values import Sequence as Items
+from migrator.names.bindings import bound_in, names_read, value_given
+from migrator.names.spelling import canonical
+from migrator.program.calls import nodes_in
+from migrator.program.modes import TRAIN
+from migrator.program.parsed import Blocked
+from migrator.program.scopes import bindings, path_to
+from migrator.program.train_body import TrainBody
+
+_MORE = 60_000  # steps that one model_fn may take beside those of a whole program
+
+
+@dataclass
+class Done:
+    """What one statement does: calls of libraries, names with their values, and containers that it changes."""
+
+    effects: tuple[Operation, ...] = ()
+    given: Mapping[str, Value] = field(default_factory=dict)
+    changed: tuple[Value, ...] = ()
+    attributes: tuple[tuple[Value, str, Value], ...] = ()  # owner, name, value
+
+
+class Trained:
+    """The TRAIN statements of a model_fn, executed in their order, in a `with` statement. Raises Blocked.
+
+    `at` says which statement makes an operation, `done` what a statement of an index does, `cells` what is written into
+    lists of unknown length, by the list: the index and the value. `awaited` are the values that control dependencies
+    of `tf.control_dependencies` operations name, and the node that does.
+    """
+
+    def __init__(self, body: TrainBody) -> None:
+        self.body = body
+        self.at: dict[Value, int] = {}
+        self.done: dict[int, Done] = {}
+        self.cells: dict[Value, list[tuple[Value, Value]]] = {}
+        self.awaited: dict[Value, cst.BaseExpression] = {}
+        self._waits: dict[cst.BaseExpression, Operation] = {}
+
+    def __enter__(self) -> Trained:
+        self.machine, module = _loaded(self.body.file.path, self.body.file.module)
+        self._left = Left.of(self.machine)
+        self._mark = self.machine.store.mark()
+        self.machine.work = -_MORE
+        self.machine.conditions = []
+        try:
+            self._enter(module)
+        except (TooMuch, RecursionError):
+            self.__exit__()
+            raise Blocked("TFM403", self.body.function.name, "the model_fn takes too many steps to follow") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.machine.store.undo(self._mark)
+        self._left.restore(self.machine)
+        self.machine.work = 0
+
+    def _enter(self, module: Module) -> None:
+        function, path = self.body.function, self.body.file.path
+        around = Scope("around", frozenset(), module.scope, path, "module")
+        self.scope = Scope(function.name.value, frozenset(), around, path, "function")
+        for name in {one.name for one in bound_in(function)}:
+            if name in {p.name.value for p in _params(function.params)}:
+                self._set(self.scope, name)
+        self._close_over(around)
+        for name, origin in self.body.imports.names.items():
+            if self.body.imports.tensorflow(cst.Name(name)) is not None:  # it may be so by another file
+                self.machine.store.set((around, name), Symbol(None, canonical(origin)))
+        for index, statement in enumerate(self.body.statements):
+            if TRAIN in statement.modes:
+                self._run(index, statement.node, statement.after)
+        self.end = len(self.body.statements)
+
+    def _set(self, scope: Scope, name: str) -> None:
+        value = self.machine.operation(None, "parameter", Constant(None, scope.name), Constant(None, name))
+        self.machine.store.set((scope, name), value)
+
+    def _close_over(self, scope: Scope) -> None:
+        """Gives what functions around the model_fn bind a value: a call where they do so once, or one not known."""
+        file, function = self.body.file.home(self.body.function)
+        path = path_to(file.module, function) if function is not None else []
+        read = names_read(self.body.function)
+        for outer in [n for n in path if isinstance(n, (cst.FunctionDef, cst.Lambda)) and n is not function]:
+            bound: dict[str, list[cst.CSTNode]] = {}
+            for name, by in bindings(outer):
+                bound.setdefault(name, []).append(by)
+            for name in sorted(bound.keys() & read):
+                made = value_given(outer, bound[name][0]) if len(bound[name]) == 1 else None
+                if isinstance(made, cst.Call):
+                    self.machine.store.set((scope, name), self.machine.value(made, scope))
+                else:
+                    self._set(scope, name)
+
+    def _run(self, index: int, node: cst.CSTNode, after: tuple[cst.BaseExpression, ...]) -> None:
+        machine = self.machine
+        effects = len(machine.effects)
+        machine.contexts = ()
+        machine.contexts = tuple(self._waiting(one, index) for one in after)
+        conditions = len(machine.conditions)
+        mark = machine.store.mark()
+        machine.run(node, self.scope)
+        del machine.conditions[conditions:]
+        machine.contexts = ()
+        given: dict[str, Value] = {}
+        changed: list[Value] = []
+        attributes: list[tuple[Value, str, Value]] = []
+        for key, value in machine.store.since(mark).items():
+            owner = key[0]
+            if not isinstance(value, Value):
+                if len(key) == 1 and isinstance(owner, Items) and value is not ABSENT:
+                    changed.append(owner)
+            elif owner is self.scope:
+                given[str(key[1])] = value
+            elif len(key) == 3 and key[1] == "item" and isinstance(owner, Value):
+                each = value.args[-1] if isinstance(value, Operation) and value.symbol == "loop" else value
+                index_of = key[2] if isinstance(key[2], Value) else Constant(None, key[2])
+                self.cells.setdefault(owner, []).append((index_of, each))
+                changed.append(owner)
+            elif len(key) == 2 and isinstance(owner, Value) and isinstance(key[1], str):
+                attributes.append((owner, key[1], value))
+        made = tuple(effect.operation for effect in machine.effects[effects:])
+        for operation in made:
+            self.at.setdefault(operation, index)
+        self.done[index] = Done(made, given, tuple(changed), tuple(attributes))
+
+    def _waiting(self, node: cst.BaseExpression, index: int) -> Operation:
+        """The control dependency on what a node names, which is looked at where its block begins."""
+        if node not in self._waits:
+            before = len(self.machine.effects)
+            value = self.machine.value(node, self.scope)
+            for effect in self.machine.effects[before:]:
+                self.at.setdefault(effect.operation, index)
+            self._waits[node] = Operation(None, "tf.control_dependencies", (value,))
+            self.awaited[self._waits[node]] = node
+        return self._waits[node]
+
+    def waiting(self, node: cst.BaseExpression) -> Operation:
+        """The control dependency that a node is."""
+        return self._waits[node]
+
+    def value(self, node: cst.BaseExpression) -> Value:
+        """What an expression stands for behind all statements."""
+        before = len(self.machine.effects)
+        found = self.machine.value(node, self.scope)
+        for effect in self.machine.effects[before:]:
+            self.at.setdefault(effect.operation, self.end)
+        return found
+
+    def node(self, operation: Operation) -> cst.CSTNode | None:
+        """The node of the model_fn itself by which an operation is made."""
+        site: Site | None = operation.site
+        while site is not None and site.frame is not None:
+            site = site.frame.caller
+        return site.node if site is not None else None
+
+    def is_written_there(self, operation: Operation) -> bool:
+        """Whether the call that makes an operation stands in the statement that does, and not in another function."""
+        index = self.at.get(operation)
+        if index is None or operation.site is None:
+            return False
+        if index >= self.end:
+            return operation.site.frame is None
+        statement = self.body.statements[index]
+        return any(operation.site.node is one for node in (statement.node, *statement.after) for one in nodes_in(node))
+
+    def names_of(self, value: Value, index: int) -> list[str]:
+        """The names that a statement gives a value."""
+        return [name for name, one in self.done[index].given.items() if one is value] if index in self.done else []
+
+
+def _params(params: cst.Parameters) -> list[cst.Param]:
+    stars = [one for one in (params.star_arg, params.star_kwarg) if isinstance(one, cst.Param)]
+    return [*params.posonly_params, *params.params, *params.kwonly_params, *stars]
+
+
+@lru_cache(maxsize=16)
+def _loaded(path: Path, module: cst.Module) -> tuple[Evaluator, Module]:
+    """An evaluator that has executed a file as a module; trees never change."""
+    file = Parsed(path, module)
+    machine = Evaluator(Together.of([file]))
+    try:
+        return machine, machine.load(file)
+    except (TooMuch, RecursionError):
+        machine.regions.clear()
+        machine.conditions.clear()
+        known = machine.store.get(("module", path))
+        assert isinstance(known, Module)
+        return machine, known
+
+
+__all__ = ["Done", "Trained"]
