@@ -88,8 +88,7 @@ def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
     empty. All files of a program change together or not at all; where one of its
     constructs cannot be carried over, its files stay as they are and each blocking line has a MANUAL finding.
     """
-    from migrator.names.bare import says
-    from migrator.program.relevant import around, around_estimators, may_be_modern
+    from migrator.program.relevant import around, around_estimators, may_be_modern, speaks_of_estimators
     from migrator.rules.sessions import may_train
 
     support = {source.path: source.text for source in sources if MARK in source.text or MARK_INSIDE in source.text}
@@ -101,7 +100,7 @@ def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
     bridged: set[Path] = set()
     clusters = parse_clusters(options.evaluate_on, options.servers)
     natively = options.style != "bridge"
-    if natively and any(says(source.text, "stimator") or may_train(source.text) for source in relevant):
+    if natively and any(speaks_of_estimators(one.text) or may_train(one.text) for one in relevant):
         from migrator.migration.project import migrate_project
 
         texts, findings = migrate_project(

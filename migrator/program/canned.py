@@ -21,25 +21,56 @@ from migrator.names.bindings import value_given
 from migrator.names.imports import dotted
 from migrator.names.symbols import is_new
 from migrator.program.added_metrics import adds_metrics, with_added_metrics
-from migrator.program.calls import bind, is_false, is_none, is_true, number, string
+from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, number, string
+from migrator.program.constant_inputs import is_constant, may_have_constant_inputs, pieces_of, with_constant_inputs
 from migrator.program.inline_servings import may_make_servings, with_named_servings
-from migrator.program.known import number_at
+from migrator.program.known import number_at, program_of, values_at
 from migrator.program.made_by_functions import Folded, fold, without_folded
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.plain import removal, says_nothing, without_what_says_nothing
+from migrator.program.relevant import connected
 from migrator.program.scopes import bindings, free_names, path_to
 from migrator.program.spread import Edit, Kept, Written, spread
 from migrator.program.tapes import may_hold_tapes, without_tapes
+from migrator.query.learn import count_of, size_of_array, uses_of_learn
 from migrator.rules import heads
-from migrator.rules.canned import CANNED, TWO, Canned, default_optimizer, is_only_one, optimizer_named
+from migrator.rules.canned import CANNED, LEARN, TWO, Canned, default_optimizer, is_only_one, optimizer_named
 from migrator.walking import walk
 
-_FAMILY = "tf.estimator."
 _INDENT = "    "
 _BLANK = 2  # lines between functions
 #: A name for what an Estimator gives its model_fn as `config`, while names of the program are told apart from it.
 _CONFIG = "tf_migrate_config"
 _MIXED = ("model_dir", "config", "warm_start_from")
+# What Estimators of tf.contrib.learn take, and their bridge alone understands.
+_LEFT_TO_THE_BRIDGE = (
+    "weight_column_name",
+    "gradient_clip_norm",
+    "enable_centered_bias",
+    "_joint_weight",
+    "_joint_weights",
+    "_joint_linear_weights",
+    "feature_engineering_fn",
+    "embedding_lr_multipliers",
+    "input_layer_min_slice_size",
+    "label_keys",
+)
+_PREDICTION = ("x", "input_fn", "batch_size", "as_iterable")
+_PARAMETERS_OF_LEARN = {
+    "fit": ("x", "y", "input_fn", "steps", "batch_size", "monitors", "max_steps"),
+    "evaluate": (
+        *("x", "y", "input_fn", "feed_fn", "batch_size", "steps", "metrics", "name", "checkpoint_path", "hooks"),
+        "log_progress",
+    ),
+    "predict": ("x", "input_fn", "batch_size", "outputs", "as_iterable", "iterate_batches"),
+    "predict_classes": _PREDICTION,
+    "predict_proba": _PREDICTION,
+    "predict_scores": _PREDICTION,
+}
+_KEYS = {"predict_classes": "classes", "predict_proba": "probabilities", "predict_scores": "scores"}
+_PREDICTS = ("predict", *_KEYS)
+# What `predict` gives of each example, by the ends of the Estimators' names; others give everything.
+_SHOWN = {"Classifier": "classes", "Regressor": "scores"}
 
 
 def write_out(files: Sequence[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
@@ -54,7 +85,7 @@ def write_out(files: Sequence[ParsedFile], texts: Mapping[Path, str]) -> list[Pa
     made = []
     for file in files:
         others = [bare(text) for path, text in texts.items() if path != file.path] if _may_hold(file) else []
-        made.append(_Writer(file, exported, others).write() if _may_hold(file) else file)
+        made.append(_Writer(file, exported, others, texts).write() if _may_hold(file) else file)
     return made
 
 
@@ -62,6 +93,7 @@ def _may_hold(file: ParsedFile) -> bool:
     words = (
         "Classifier",
         "Regressor",
+        "contrib.learn",
         "create_estimator_spec",
         "logits_dimension",
         "LinearEst",
@@ -70,7 +102,12 @@ def _may_hold(file: ParsedFile) -> bool:
     )
     concerned = any(word in file.bare for word in words) or says_nothing(file.text) or may_hold_tapes(file.text)
     concerned = concerned or adds_metrics(file.text) or may_make_servings(file.text)
+    concerned = concerned or may_have_constant_inputs(file.text)
     return concerned and file.written == file.text
+
+
+# An argument of a call that is written: a node that is kept, a text, or pieces of both.
+_Given = cst.BaseExpression | str | tuple[Kept | Written, ...]
 
 
 @dataclass(frozen=True)
@@ -129,18 +166,20 @@ class _Function:
 class _Writer:
     """Writes out what stands in a file; `exported` says that the program exports its models, to be served.
 
-    `others` are the texts of the other files.
+    `others` are the texts of the other files, without what is no code, `texts` those of all files.
     """
 
     file: ParsedFile
     exported: bool
     others: Sequence[str] = ()
+    texts: Mapping[Path, str] = field(default_factory=dict)
     edits: list[Edit] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     said: list[Finding] = field(default_factory=list)
     refused: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
     folded: list[Folded] = field(default_factory=list)
+    arrays: list[cst.Name] = field(default_factory=list)
 
     def write(self) -> ParsedFile:
         self.taken = set(self.file.names)
@@ -153,9 +192,11 @@ class _Writer:
         self.edits += added
         self.said += said
         self.edits += with_named_servings(self.file, self.taken)
+        self.edits += with_constant_inputs(self.file, self._tensorflow)
         first = len(self.edits)
         for call, name in finder.canned:
             self._try(call, lambda call=call, name=name: self._canned(call, name))  # type: ignore[misc]
+        self._of_learn([call for call, name in finder.canned if name.startswith(LEARN)], finder.learn)
         if len(self.edits) > first:
             self._tell_apart([call for call, _ in finder.canned])
         for call, line, function in finder.specs:
@@ -217,9 +258,11 @@ class _Writer:
     def _canned(self, call: cst.Call, name: str) -> None:
         canned = CANNED[name]
         around = path_to(self.file.module, call)
-        bound = bind(call, canned.parameters(1), f"tf.estimator.{name}", "TFM190")
+        bound = bind(call, canned.parameters(1), name, "TFM190")
         version = self._version(call, name, bound, canned)
-        bound = bind(call, canned.parameters(version), f"tf.estimator.{name}", "TFM190")
+        bound = bind(call, canned.parameters(version), name, "TFM190")
+        if version == 0:
+            bound = self._plain_arguments_of_learn(call, bound, canned)
         define = self._definitions(around)
         head = self._head_of(canned, bound, version, call, define)
         tf = self._tensorflow(call)
@@ -234,14 +277,14 @@ class _Writer:
             function = _free(canned.function, self.taken)
             self.functions[key] = function
             extra = "".join(f", {parameter}" for parameter, _ in given) + (", config" if reads_config else "")
-            doc = f'    """What the canned {name} was."""\n'
+            doc = f'    """What the canned {canned.title} was."""\n'
             whole = self._indented(f"def {function}(features, labels, mode{extra}):\n{doc}{text}")
             anchor = self.file.range(call)[0]
             start, before, behind = self._top(around)
             self.edits.append(Edit(start, start, (Written(f"{before}{whole}{behind}", anchor),)))
         self._estimator(call, tf, function, given, bound, reads_config)
         message = "the predictions `all_class_ids` and `all_classes`, which never change, are left out"
-        if head.kind != "numbers" and ".predict(" in self.file.bare and not self.exported:
+        if version and head.kind != "numbers" and ".predict(" in self.file.bare and not self.exported:
             self._say("TFM193", call, message)
         if head.weights is not None and ".predict(" in self.file.bare:
             self._say("TFM195", call, f"the features that are predicted from need {head.weights} too, with any values")
@@ -259,14 +302,16 @@ class _Writer:
         self.said.append(self.file.finding(code, Severity.REVIEW, node, message))
 
     def _version(self, call: cst.Call, name: str, bound: Mapping[str, cst.BaseExpression], canned: Canned) -> int:
+        if canned.only is not None:
+            return canned.only
         if "compat.v1" in _spelling(self.file, call.func):
             return 1
         version = _version_of(self.file)
         explicit = all(key in bound for key in (*canned.optimizers, "head" if "head" in bound else "loss_reduction"))
         if not version.sure and not explicit:
             message = (
-                f"`{name}` is read as TensorFlow 1's, whose loss is the sum over the batch; TensorFlow 2's takes the "
-                "mean: if the program ran on that, write its `loss_reduction` and optimizer out"
+                f"`{canned.title}` is read as TensorFlow 1's, whose loss is the sum over the batch; TensorFlow 2's "
+                "takes the mean: if the program ran on that, write its `loss_reduction` and optimizer out"
             )
             self._say("TFM191", call, message)
         return version.number
@@ -403,19 +448,25 @@ class _Writer:
                 raise Blocked("TFM190", call, f"`{canned.title}` is made without {key.replace('_', ' ')}")
             return take(key, node)
 
+        array = self._array(bound, tf) if version == 0 else None
+
         both = canned.network == "combined"
         lines: list[str] = []
         deep = "dnn_" if both else ""
         if canned.network != "linear":
-            lines += self._hidden(bound, deep, columns(f"{deep}feature_columns"), tf, take, inline, call)
+            made = array or f"{tf}.feature_column.input_layer(features, {columns(f'{deep}feature_columns')})"
+            lines += self._hidden(bound, deep, made, tf, take, inline, call)
             lines.append(f"{deep}logits = {tf}.layers.dense(net, {head.size})")
-        if canned.network != "dnn":
+        if canned.network == "linear" and array is not None:
+            zeros = f"kernel_initializer={tf}.zeros_initializer()"
+            lines += [f"net = {array}", f"logits = {tf}.layers.dense(net, {head.size}, {zeros})"]
+        elif canned.network != "dnn":
             wide = "linear_" if both else ""
             combiner = string(bound.get(f"{wide}sparse_combiner")) or "sum"
             extra = f', sparse_combiner="{combiner}"' if combiner != "sum" else ""
             units = f", units={head.size}" if head.size != "1" else ""
-            made = f"features, {columns(f'{wide}feature_columns')}{units}{extra}"
-            lines.append(f"{wide}logits = {tf}.feature_column.linear_model({made})")
+            of_columns = f"features, {columns(f'{wide}feature_columns')}{units}{extra}"
+            lines.append(f"{wide}logits = {tf}.feature_column.linear_model({of_columns})")
         partitioner = bound.get("partitioner", bound.get("input_layer_partitioner"))
         if partitioner is not None and not is_none(partitioner):
             known = define(partitioner.value) if isinstance(partitioner, cst.Name) else None
@@ -428,8 +479,9 @@ class _Writer:
             self.said.append(self.file.finding("TFM891", Severity.REVIEW, partitioner, message))
         if both:
             lines.append("logits = dnn_logits + linear_logits")
+            count = self._count_of_columns(bound, "linear_feature_columns")
             parts = [
-                self._optimizer(bound.get(f"{key}_optimizer"), part, tf, version, define, inline, call)
+                self._optimizer(bound.get(f"{key}_optimizer"), part, tf, version, define, inline, call, count)
                 for key, part in (("dnn", "deep"), ("linear", "wide"))
             ]
             optimizer = f"{tf}.{TWO}({', '.join(parts)})"
@@ -437,7 +489,10 @@ class _Writer:
                 message = "the deep part counts the global step in any order with the linear part, whose rate reads it"
                 self._say("TFM425", call, message)
         else:
-            optimizer = self._optimizer(bound.get("optimizer"), canned.network, tf, version, define, inline, call)
+            count = 1 if array is not None else self._count_of_columns(bound, "feature_columns")
+            optimizer = self._optimizer(
+                bound.get("optimizer"), canned.network, tf, version, define, inline, call, count
+            )
 
         def training(loss: str) -> list[str]:
             return [f"optimizer = {optimizer}", f"optimizer.minimize({loss}, {tf}.train.get_global_step())"]
@@ -470,7 +525,7 @@ class _Writer:
         self,
         bound: Mapping[str, cst.BaseExpression],
         prefix: str,
-        columns: str,
+        made: str,
         tf: str,
         take: Callable[[str, cst.BaseExpression], str],
         inline: Callable[[cst.BaseExpression], str],
@@ -484,7 +539,7 @@ class _Writer:
         activation = bound.get(f"{prefix}activation_fn")
         function = f"{tf}.nn.relu" if activation is None else inline(activation)
         lines = [
-            f"net = {tf}.feature_column.input_layer(features, {columns})",
+            f"net = {made}",
             f"for units in {literal}:",
             f"    net = {tf}.layers.dense(net, units, activation={function})",
         ]
@@ -508,11 +563,13 @@ class _Writer:
         define: Callable[[str], cst.BaseExpression | None],
         inline: Callable[[cst.BaseExpression], str],
         call: cst.Call,
+        columns: int | str = 1,
     ) -> str:
-        if node is None:
-            return default_optimizer(part, version, tf)
+        """The expression that makes an optimizer; `columns` is the number of columns, or an expression for it."""
+        if node is None or (version == 0 and is_none(node)):
+            return default_optimizer(part, version, tf, columns)
         if string(node) is not None:
-            made = optimizer_named(str(string(node)), part, version, tf)
+            made = optimizer_named(str(string(node)), part, version, tf, columns)
             if made is None:
                 raise Blocked("TFM190", node, "this is no optimizer that canned Estimators know by name")
             return made
@@ -602,6 +659,204 @@ class _Writer:
             for name, node in bindings(function)
             if node is not function and not isinstance(node, (cst.Attribute, cst.Subscript))
         }
+
+    # -- tf.contrib.learn ------------------------------------------------------------------------------------------
+
+    def _plain_arguments_of_learn(
+        self, call: cst.Call, bound: dict[str, cst.BaseExpression], canned: Canned
+    ) -> dict[str, cst.BaseExpression]:
+        """The arguments under the names that tf.estimator gives them. Raises Blocked for what only the bridge does."""
+        for key in _LEFT_TO_THE_BRIDGE:
+            if key in bound and not is_none(bound[key]) and not is_false(bound[key]):
+                raise Blocked("TFM190", bound[key], f"`{key}` of Estimators of tf.contrib.learn is not carried over")
+        if canned.network == "combined" and not is_true(bound.get("fix_global_step_increment_bug")):
+            message = "every step counts as two without `fix_global_step_increment_bug`: the training would be longer"
+            raise Blocked("TFM190", call, message)
+        if self.exported:
+            raise Blocked("TFM190", call, "exports of Estimators of tf.contrib.learn are not carried over")
+        return bound
+
+    def _array(self, bound: Mapping[str, cst.BaseExpression], tf: str) -> str | None:
+        """The input of a network whose features are one array without names; None where its columns have names."""
+        node = bound.get("feature_columns")
+        program = program_of(self.file)
+        sizes = {size_of_array(program.evaluator, value) for value in values_at(program, node)}
+        size = sizes.pop() if len(sizes) == 1 else None
+        if node is None or size is None:
+            return None
+        if isinstance(node, cst.Name):
+            self.arrays.append(node)
+        numbers = f"{tf}.cast(features, {tf}.float32)"
+        return f"{tf}.layers.flatten({numbers})" if size < 2 else numbers
+
+    def _count_of_columns(self, bound: Mapping[str, cst.BaseExpression], key: str) -> int | str:
+        """How many columns an Estimator has, or an expression for that in its model_fn."""
+        node = bound.get(key)
+        program = program_of(self.file)
+        counts = {count_of(program.evaluator, value) for value in values_at(program, node)}
+        count = counts.pop() if len(counts) == 1 else None
+        return f"len({key})" if count is None else count
+
+    def _of_learn(self, canned: Sequence[cst.Call], others: Sequence[tuple[cst.Call, str]]) -> None:
+        """What is done with Estimators of tf.contrib.learn is said as with those of tf.estimator, all or nothing."""
+        made = [*canned, *(call for call, name in others if name.endswith(".Estimator"))]
+        if not made:
+            return
+        known = len(self.edits)
+        try:
+            if any(self.file.position(call) in self.refused for call in made):
+                raise Blocked(
+                    "TFM190", made[0], "another Estimator of tf.contrib.learn in this file is not carried over"
+                )
+            for call, name in others:
+                self._called_otherwise(call, name)
+            self._uses_of_learn(made)
+            self._without_columns()
+        except Blocked as problem:
+            del self.edits[known:]
+            self._without_what_was_written(canned)
+            for call in made:
+                self.refused.setdefault(self.file.position(call), (problem.code, problem.message))
+
+    def _without_what_was_written(self, calls: Sequence[cst.Call]) -> None:
+        """Takes back the Estimators that were written out; nothing calls their functions then."""
+        places = {self.file.range(call)[0] for call in calls}
+
+        def is_of_these(edit: Edit) -> bool:
+            return any(isinstance(piece, Written) and piece.anchor in places for piece in edit.pieces)
+
+        self.edits[:] = [edit for edit in self.edits if not is_of_these(edit)]
+
+    def _called_otherwise(self, call: cst.Call, name: str) -> None:
+        """`learn.Estimator(...)` and `ModelFnOps(...)` become those of tf.estimator."""
+        tf = self._tensorflow(call)
+        if name.endswith(".Estimator"):
+            bound = bind(call, ("model_fn", "model_dir", "config", "params", "feature_engineering_fn"), name, "TFM190")
+            if not is_none(bound.pop("feature_engineering_fn", None)):
+                raise Blocked("TFM190", call, "`feature_engineering_fn` is not carried over")
+            if self.exported:
+                raise Blocked("TFM190", call, "exports of Estimators of tf.contrib.learn are not carried over")
+            self._call_instead(call, f"{tf}.estimator.Estimator", [(key, bound[key]) for key in bound])
+            return
+        parameters = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "output_alternatives")
+        bound = bind(call, parameters, name, "TFM190")
+        if not is_none(bound.pop("output_alternatives", None)):
+            raise Blocked("TFM190", call, "`output_alternatives` of ModelFnOps are not carried over")
+        self._call_instead(call, f"{tf}.estimator.EstimatorSpec", [(key, bound[key]) for key in bound])
+
+    def _call_instead(self, call: cst.Call, callee: str, given: Sequence[tuple[str, _Given]]) -> None:
+        """Another call in the place of one: its arguments by name, kept or written."""
+        start, end = self.file.range(call)
+        pieces: list[Kept | Written] = [Written(f"{callee}(", start)]
+        for key, value in given:
+            pieces.append(Written(f"{', ' * (len(pieces) > 1)}{key}=", start))
+            if isinstance(value, tuple):
+                pieces += value
+            else:
+                pieces.append(Written(value, start) if isinstance(value, str) else Kept(*self.file.range(value)))
+        self.edits.append(Edit(start, end, (*pieces, Written(")", start))))
+
+    def _uses_of_learn(self, made: Sequence[cst.Call]) -> None:
+        """`fit`, `evaluate` and the ways to predict, on arrays or input functions."""
+        near = connected(self.texts, {self.file.path}) - {self.file.path}
+        if any(f".{method}(" in bare(self.texts[path]) for path in near for method in (*_PREDICTS, "fit")):
+            raise Blocked("TFM190", made[0], "another file may use this Estimator of tf.contrib.learn")
+        uses = uses_of_learn(program_of(self.file))
+        for call in calls_in(self.file.module):
+            method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+            if method not in ("fit", "evaluate", *_PREDICTS, "partial_fit"):
+                continue
+            use = uses.get(call)
+            if use is None or (use.unclear and method in ("fit", *_PREDICTS)) or (use.symbols and use.unclear):
+                raise Blocked("TFM190", call, f"it is not known whose `{method}` this is")
+            if use.symbols:
+                self._use_of_learn(call, method, use.symbols)
+
+    def _use_of_learn(self, call: cst.Call, method: str, symbols: Collection[str]) -> None:
+        parameters = _PARAMETERS_OF_LEARN.get(method)
+        if parameters is None:
+            raise Blocked("TFM190", call, f"`{method}` of an Estimator of tf.contrib.learn is not carried over")
+        bound = bind(call, parameters, method, "TFM190")
+        for key in ("monitors", "metrics", "feed_fn", "outputs", "iterate_batches"):
+            if not is_none(bound.get(key)) and not is_false(bound.get(key)):
+                raise Blocked("TFM190", bound[key], f"`{key}` of `{method}` is not carried over")
+        if "as_iterable" in bound and not is_true(bound["as_iterable"]):
+            raise Blocked("TFM190", bound["as_iterable"], "predictions that are no iterable are not carried over")
+        given: list[tuple[str, _Given]] = []
+        if is_none(bound.get("input_fn")):
+            if is_none(bound.get("x")):
+                raise Blocked("TFM190", call, f"`{method}` is given neither an input_fn nor arrays")
+            given.append(("input_fn", self._rows(call, method, bound)))
+        else:
+            given.append(("input_fn", self._input_of_learn(call, method, bound)))
+        for key in ("steps", "max_steps", "name", "checkpoint_path", "hooks"):
+            if not is_none(bound.get(key)):
+                given.append((key, bound[key]))
+        assert isinstance(call.func, cst.Attribute)
+        owner = self.file.code(call.func.value)
+        name = {"fit": "train", "evaluate": "evaluate"}.get(method, "predict")
+        self._call_instead(call, f"{owner}.{name}", given)
+        shown = self._key(call, method, symbols)
+        if shown is not None:
+            one = _free("one", self.taken)
+            *_, edit = self.edits
+            alone = isinstance(self.file.parents.get(call), cst.Arg) and len(self._around(call).args) == 1
+            first, last = ("", "") if alone else ("(", ")")
+            before = Written(f'{first}{one}["{shown}"] for {one} in ', edit.start)
+            self.edits[-1] = replace(edit, pieces=(before, *edit.pieces, Written(last, edit.start)))
+
+    def _around(self, call: cst.Call) -> cst.Call:
+        """The call that another one is an argument of."""
+        return next(n for n in reversed(path_to(self.file.module, call)) if isinstance(n, cst.Call) and n is not call)
+
+    def _key(self, call: cst.Call, method: str, symbols: Collection[str]) -> str | None:
+        """The prediction that a method gives of each example; None where it gives all, or is no prediction."""
+        if method in _KEYS:
+            return _KEYS[method]
+        keys = {_SHOWN.get(next(end for end in (*_SHOWN, "Estimator") if name.endswith(end))) for name in symbols}
+        if method == "predict" and len(keys) == 1:
+            return keys.pop()
+        if method == "predict":
+            raise Blocked("TFM190", call, "it is not known whether this predicts classes or numbers")
+        return None
+
+    def _input_of_learn(self, call: cst.Call, method: str, bound: Mapping[str, cst.BaseExpression]) -> _Given:
+        """An input function that is given; one of constants is one batch of predictions, else it repeats."""
+        node = bound["input_fn"]
+        if not is_constant(self.file, node):
+            return node
+        ends = any(not is_none(bound.get(key)) for key in ("steps", "max_steps"))
+        if method in ("fit", "evaluate") and not ends:
+            raise Blocked("TFM190", call, f"the data of this `{method}` have no end: give it its `steps`")
+        return pieces_of(self.file, node, self._tensorflow(call), repeats=method in ("fit", "evaluate"))
+
+    def _rows(self, call: cst.Call, method: str, bound: Mapping[str, cst.BaseExpression]) -> str:
+        """An input function of arrays: the batches that tf.contrib.learn made of them."""
+        x, y, size = (bound.get(key) for key in ("x", "y", "batch_size"))
+        assert x is not None
+        arrays = self.file.code(x) if y is None or is_none(y) else f"({self.file.code(x)}, {self.file.code(y)})"
+        dataset = f"lambda: {self._tensorflow(call)}.data.Dataset."
+        if is_none(size) or size is None:
+            return f"{dataset}from_tensors({arrays}){'.repeat()' if method == 'fit' else ''}"
+        rows = f"{dataset}from_tensor_slices({arrays})"
+        batches = f".batch({self.file.code(size)})"
+        if method != "fit":
+            return f"{rows}{batches}"
+        self._say(
+            "TFM611", call, "the order of shuffled arrays is random in both programs: their batches cannot be compared"
+        )
+        return f"{rows}.shuffle(len({self.file.code(x)})){batches}.repeat()"
+
+    def _without_columns(self) -> None:
+        """The lines that make the columns of arrays go, where nothing else reads them."""
+        for name in dict.fromkeys(node.value for node in self.arrays):
+            uses = [n for n in name_nodes(self.file.module) if n.value == name]
+            if len(uses) != 1 + sum(node.value == name for node in self.arrays):
+                continue
+            for node in path_to(self.file.module, uses[0]):
+                if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1:
+                    if isinstance(node.body[0], (cst.Assign, cst.AnnAssign)):
+                        self._remove_statement(node)
 
     # -- heads -----------------------------------------------------------------------------------------------------
 
@@ -729,6 +984,7 @@ class _Calls(cst.CSTVisitor):
         super().__init__()
         self.file = file
         self.canned: list[tuple[cst.Call, str]] = []
+        self.learn: list[tuple[cst.Call, str]] = []  # an Estimator of tf.contrib.learn with a model_fn, and its specs
         self.specs: list[tuple[cst.Call, cst.SimpleStatementLine, cst.FunctionDef]] = []
         self.heads: list[tuple[str, cst.Call, cst.FunctionDef]] = []
         self._functions: list[cst.FunctionDef] = []
@@ -748,8 +1004,10 @@ class _Calls(cst.CSTVisitor):
 
     def visit_Call(self, node: cst.Call) -> None:
         name = self.file.imports.resolve(node.func) or ""
-        if name.startswith(_FAMILY) and name.removeprefix(_FAMILY) in CANNED:
-            self.canned.append((node, name.removeprefix(_FAMILY)))
+        if name in CANNED:
+            self.canned.append((node, name))
+        elif name.startswith(LEARN) and name.endswith((".Estimator", ".ModelFnOps")):
+            self.learn.append((node, name))
 
     def visit_Assign(self, node: cst.Assign) -> None:
         target = node.targets[0].target

@@ -44,7 +44,13 @@ def is_concerned(text: str) -> bool:
 
 def programs_in(texts: Mapping[Path, str]) -> list[Path]:
     """The files that speak of an Estimator or train by hand."""
-    return [p for p, text in texts.items() if is_concerned(text) and (says(text, "stimator") or may_train(text))]
+    return [p for p, text in texts.items() if is_concerned(text) and (speaks_of_estimators(text) or may_train(text))]
+
+
+def speaks_of_estimators(text: str) -> bool:
+    """Whether a text speaks of Estimators; those of tf.contrib.learn have their names from what they learn."""
+    learns = "contrib" in text and "learn" in text and (says(text, "Classifier(") or says(text, "Regressor("))
+    return learns or says(text, "stimator")
 
 
 def around_programs(texts: Mapping[Path, str]) -> list[Path]:

@@ -42,6 +42,14 @@ An optimizer that a function of the file makes is folded where the function only
 with literals, what it returns: `create_optimizer("tf1")` takes that branch with it when nothing else comes there.
 Optimizers of Keras become those of `tf.keras.optimizers.legacy`, which TensorFlow 1 and the canned Estimators had.
 
+Those of `tf.contrib.learn` are read as the same kinds with their own defaults: the loss is the mean, DNNs train
+with Adagrad at 0.05, linear models and linear parts with Ftrl at `min(0.2, 1/sqrt(number of columns))`, and predictions
+and metrics have their own names (`scores`, `labels/prediction_mean`). `fit`, `evaluate` and `predict` on arrays become
+datasets of the same batches, `predict_classes` and its kin read one of the predictions. A column
+`real_valued_column("")`, or what `infer_real_valued_columns_from_input` makes, is the array itself. Their column
+weights, centered bias, clipping, monitors, `metrics=`, and combined models whose step counts twice (without
+`fix_global_step_increment_bug`) are left to the bridge.
+
 Refused are label vocabularies, `warm_start_from`, an optimizer that is shared with something else, and
 `n_classes` that cannot be known from the file (two classes are one logit).
 """,
@@ -115,15 +123,21 @@ _DNN_REST = ("activation_fn", "dropout")
 
 @dataclass(frozen=True)
 class Canned:
-    """A canned Estimator: its network (linear, dnn, combined), its task, and its parameters (`_`: version 1 only)."""
+    """A canned Estimator: its network (linear, dnn, combined), its task, and its parameters (`_`: version 1 only).
+
+    `only` is the version that it has whatever the file means by `tensorflow`: 0 is tf.contrib.learn.
+    """
 
     title: str
     network: str
     task: str
     _parameters: tuple[str, ...]
+    only: int | None = None
 
     def parameters(self, version: int) -> tuple[str, ...]:
         """Its parameters in their order."""
+        if self.only is not None:
+            return self._parameters
         return tuple(name.lstrip("_") for name in self._parameters if version == 1 or not name.startswith("_"))
 
     @property
@@ -176,10 +190,42 @@ def _combined(task: str, middle: tuple[str, ...]) -> Canned:
 
 
 _TASKS = (("Classifier", _CLASSES), ("Regressor", _NUMBERS), ("Estimator", ()))
+#: What stands before the names of the Estimators that tf.contrib.learn had.
+LEARN = "tf.contrib.learn."
+
+
+def _of_learn(network: str, task: str) -> Canned:
+    """The same kind of Estimator in tf.contrib.learn: the order of its arguments, and those that it has alone."""
+    classes = ("n_classes",) if task == "Classifier" else ()
+    numbers = ("label_dimension",) if task == "Regressor" else ()
+    words = ("label_keys",) if task == "Classifier" else ()
+    bias = ("gradient_clip_norm", "enable_centered_bias")
+    deep = ("embedding_lr_multipliers", "input_layer_min_slice_size")
+    end = ("config", "feature_engineering_fn")
+    if network == "linear":
+        first = ("feature_columns", "model_dir", *classes, "weight_column_name", "optimizer", *bias)
+        joint = "_joint_weight" if classes else "_joint_weights"
+        return Canned(f"Linear{task}", network, task, (*first, *numbers, joint, *end, *words), 0)
+    if network == "dnn":
+        first = ("hidden_units", "feature_columns", "model_dir", *classes, "weight_column_name", "optimizer")
+        rest = ("activation_fn", "dropout", *bias, *end, *numbers, *deep, *words)
+        return Canned(f"DNN{task}", network, task, (*first, *rest), 0)
+    columns = (*_COMBINED[:2], "_joint_linear_weights", *_COMBINED[2:])
+    first = ("model_dir", *classes, "weight_column_name", *columns, *bias)
+    rest = (*numbers, *end, *deep, *words, "fix_global_step_increment_bug")
+    return Canned(f"DNNLinearCombined{task}", network, task, (*first, *rest), 0)
+
+
 CANNED: dict[str, Canned] = {
-    canned.title: canned
-    for make in (_linear, _dnn, _combined)
-    for canned in (make(task, middle) for task, middle in _TASKS)
+    **{
+        f"tf.estimator.{canned.title}": canned
+        for make in (_linear, _dnn, _combined)
+        for canned in (make(task, middle) for task, middle in _TASKS)
+    },
+    **{
+        f"{LEARN}{canned.title}": canned
+        for canned in (_of_learn(kind, task) for kind in ("linear", "dnn", "combined") for task, _ in _TASKS[:2])
+    },
 }
 
 
@@ -192,6 +238,8 @@ def is_only_one(name: str) -> bool:
 
 
 _RATES = {"linear": "0.2", "dnn": "0.05", "wide": "0.005", "deep": "0.001"}
+# Those of tf.contrib.learn; that of a linear model depends on the number of its columns.
+_OF_LEARN = {"dnn": "0.05", "deep": "0.05"}
 _OLD = {
     "Adagrad": "AdagradOptimizer",
     "Adam": "AdamOptimizer",
@@ -209,25 +257,37 @@ _NEW = {
 }
 
 
-def default_optimizer(part: str, version: int, tf: str) -> str:
-    """The optimizer of a part (linear, dnn, and wide and deep of both) that is given none."""
-    found = optimizer_named("Ftrl" if part in ("linear", "wide") else "Adagrad", part, version, tf)
+def default_optimizer(part: str, version: int, tf: str, columns: int | str = 1) -> str:
+    """The optimizer of a part (linear, dnn, and wide and deep of both) that is given none.
+
+    `columns` is the number of its columns, or an expression for it: tf.contrib.learn takes a linear rate from that.
+    """
+    found = optimizer_named("Ftrl" if part in ("linear", "wide") else "Adagrad", part, version, tf, columns)
     assert found is not None
     return found
 
 
-def optimizer_named(name: str, part: str, version: int, tf: str) -> str | None:
+def optimizer_named(name: str, part: str, version: int, tf: str, columns: int | str = 1) -> str | None:
     """The optimizer that a canned Estimator makes of a name; None for names that it does not know."""
-    if name not in _OLD:
+    if name not in _OLD and not (name == "Momentum" and version == 0):
         return None
+    rate = _RATES[part] if version else _OF_LEARN.get(part) or _rate_of_columns(columns)
     if name == "Ftrl" and part in ("linear", "wide"):
         # All weights of a linear model start at zero: there the stock class is exact for rows that a batch leaves out.
-        return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.Ftrl(learning_rate={_RATES[part]})"
-    if version == 1:
-        return f"{tf}.train.{_OLD[name]}(learning_rate={_RATES[part]})"
-    keras, rate, rest = _NEW[name]
-    rate = rate if part == "dnn" else _RATES[part]
+        return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.Ftrl(learning_rate={rate})"
+    if name == "Momentum":
+        return f"{tf}.train.MomentumOptimizer(learning_rate={rate}, momentum=0.9)"
+    if version < 2:
+        return f"{tf}.train.{_OLD[name]}(learning_rate={rate})"
+    keras, own, rest = _NEW[name]
+    rate = own if part == "dnn" else rate
     return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.{keras}(learning_rate={rate}{rest})"
+
+
+def _rate_of_columns(columns: int | str) -> str:
+    if isinstance(columns, str):
+        return f"min(0.2, {columns} ** -0.5)"
+    return f"{min(0.2, columns**-0.5):.10g}"
 
 
 _TWO = '''\

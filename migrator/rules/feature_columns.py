@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.program.calls import is_none, is_true
+from migrator.program.calls import is_none, is_true, string
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
@@ -19,6 +19,11 @@ RULES = (
 `tf.feature_column.input_layer` becomes a `tf.keras.layers.DenseFeatures` layer: it takes the same columns, sorts them
 by name as TensorFlow 1 does, starts embeddings from the same distribution, and computes the same numbers. Collections
 that the variables are added to, and dicts that are filled with them, are not carried over.
+
+Columns of `tf.contrib.layers` become those of `tf.feature_column` that give the same numbers. An embedding there starts
+with a standard deviation of `1/sqrt(number of categories)`, which is written out. Columns with a combiner other than
+the sum, vocabulary files, shared embeddings and crossed columns (which cross hashes, where those of
+`tf.feature_column` cross words) are left to the bridge.
 """,
         (
             Example(
@@ -29,6 +34,33 @@ that the variables are added to, and dicts that are filled with them, are not ca
                 "tf.keras.layers.DenseFeatures(y, trainable=False)(x)",
             ),
             Example("tf.feature_column.input_layer(features, columns, cols_to_vars=found)", None),
+            Example(
+                'tf.contrib.layers.real_valued_column("age", dimension=3)',
+                'tf.feature_column.numeric_column("age", shape=3)',
+            ),
+            Example(
+                'tf.contrib.layers.sparse_column_with_hash_bucket("work", hash_bucket_size=1000)',
+                'tf.feature_column.categorical_column_with_hash_bucket("work", 1000)',
+            ),
+            Example(
+                "tf.contrib.layers.embedding_column(work, dimension=8)",
+                "tf.feature_column.embedding_column(work, 8, "
+                "initializer=tf.keras.initializers.TruncatedNormal(stddev=work.num_buckets**-0.5))",
+            ),
+            Example('tf.contrib.layers.sparse_column_with_keys("g", ["f", "m"], combiner="mean")', None),
+            Example(
+                'tf.contrib.layers.sparse_column_with_keys("g", ["f", "m"])',
+                'tf.feature_column.categorical_column_with_vocabulary_list("g", ["f", "m"])',
+            ),
+            Example(
+                'tf.contrib.layers.sparse_column_with_integerized_feature("id", 100)',
+                'tf.feature_column.categorical_column_with_identity("id", 100)',
+            ),
+            Example(
+                "tf.contrib.layers.bucketized_column(age, boundaries=[18, 65])",
+                "tf.feature_column.bucketized_column(age, [18, 65])",
+            ),
+            Example("tf.contrib.layers.one_hot_column(work)", "tf.feature_column.indicator_column(work)"),
         ),
     ),
 )
@@ -120,7 +152,67 @@ def _read_by(site: Site, features: cst.BaseExpression, columns: str) -> str:
     return f"{{{key}: {text}[{key}] for {key} in tf.feature_column.make_parse_example_spec({columns})}}"
 
 
+_OF_LAYERS = "tf.contrib.layers."
+#: Columns of tf.contrib.layers: their parameters, which of them is given as what, and what takes their place.
+_COLUMNS: dict[str, tuple[str, dict[str, str]]] = {
+    "real_valued_column": (
+        "numeric_column",
+        {"column_name": "", "dimension": "shape", "default_value": "default_value", "dtype": "dtype",
+         "normalizer": "normalizer_fn"},
+    ),
+    "bucketized_column": ("bucketized_column", {"source_column": "", "boundaries": ""}),
+    "sparse_column_with_hash_bucket": (
+        "categorical_column_with_hash_bucket",
+        {"column_name": "", "hash_bucket_size": "", "combiner": "sum", "dtype": "dtype"},
+    ),
+    "sparse_column_with_integerized_feature": (
+        "categorical_column_with_identity",
+        {"column_name": "", "bucket_size": "", "combiner": "sum", "dtype": "-"},
+    ),
+    "sparse_column_with_keys": (
+        "categorical_column_with_vocabulary_list",
+        {"column_name": "", "keys": "", "default_value": "default_value", "combiner": "sum", "dtype": "dtype"},
+    ),
+    "one_hot_column": ("indicator_column", {"sparse_id_column": ""}),
+}  # fmt: skip
+_EMBEDDING = ("sparse_id_column", "dimension", "combiner", "initializer")
+
+
+def _column(site: Site) -> cst.BaseExpression:
+    """A column of tf.contrib.layers as one of tf.feature_column. Raises Blocked (TFM243)."""
+    made, parameters = _COLUMNS[site.name.removeprefix(_OF_LAYERS)]
+    given = site.arguments(tuple(parameters), "TFM243")
+    arguments = []
+    for key, new in parameters.items():
+        if key == "combiner":
+            if key in given and string(given[key]) != new:
+                raise Blocked("TFM243", site.original, f"a combiner other than {new} is not carried over")
+        elif key in given and new != "-":
+            text = site.code(given[key])
+            arguments.append(f"{new}={text}" if new else text)
+    return expression(call_text(f"tf.feature_column.{made}", arguments))
+
+
+def _embedding_column(site: Site) -> cst.BaseExpression:
+    given = site.arguments(_EMBEDDING, "TFM243")
+    column = given.get("sparse_id_column")
+    if column is None or "dimension" not in given:
+        raise Blocked("TFM243", site.original, "an embedding column takes a column and its dimension")
+    arguments = [site.code(column), site.code(given["dimension"])]
+    arguments += [f"combiner={site.code(given['combiner'])}"] if "combiner" in given else []
+    if not is_none(given.get("initializer")):
+        arguments.append(f"initializer={site.code(given['initializer'])}")
+    elif isinstance(column, cst.Name):
+        spread = f"stddev={column.value}.num_buckets**-0.5"
+        arguments.append(f"initializer=tf.keras.initializers.TruncatedNormal({spread})")
+    else:
+        raise Blocked("TFM243", site.original, "give the column of this embedding a name, or an `initializer`")
+    return expression(call_text("tf.feature_column.embedding_column", arguments))
+
+
 CALLS: dict[str, CallRule] = {
+    **dict.fromkeys((f"{_OF_LAYERS}{name}" for name in _COLUMNS), _column),
+    f"{_OF_LAYERS}embedding_column": _embedding_column,
     "tf.feature_column.input_layer": _input_layer,
     "tf.feature_column.linear_model": _linear_model,
 }

@@ -137,7 +137,7 @@ def head_of_task(
 ) -> Head:
     """The head of a canned Estimator (`task` is Classifier or Regressor) with some arguments. Raises Blocked."""
     kind = _MULTI if task == "Classifier" else _NUMBERS
-    reduction = _SUM if version == 1 else _MEAN
+    reduction = _SUM if version == 1 else _MEAN  # of tf.contrib.learn (version 0) the mean, too
     return head_of(kind, bound, _Kind(kind, (), reduction, version), call, code, count_of)
 
 
@@ -216,7 +216,10 @@ def spec_lines(
     tf, fresh = names.tf, names.fresh
     predictions = fresh("predictions")
     lines = []
-    if head.kind == _NUMBERS:
+    if head.version == 0:
+        made, compared = _predictions_of_learn(head, names, predictions)
+        lines += made
+    elif head.kind == _NUMBERS:
         lines.append(f'{predictions} = {{"predictions": {names.logits}}}')
         compared = names.logits
     else:
@@ -252,20 +255,34 @@ def spec_lines(
     loss, metrics = fresh("loss"), fresh("eval_metric_ops")
     made, losses, labels, weights = _loss(head, names, loss)
     lines += made
-    lines += [
-        f"{metrics} = {{",
-        *(f"    {line}" for line in _metrics(head, names, labels, losses, compared, weights)),
-        "}",
-    ]
+    entries = _metrics(head, names, labels, losses, compared, weights)
+    lines += [f"{metrics} = {{", *(f"    {line}" for line in entries), "}"] if entries else []
     train_op = fresh("train_op")
     train = training(loss)
     lines += [*train[:-1], f"{train_op} = {train[-1]}"]
     if updates:
         lines.append(f"{train_op} = {tf}.group({train_op}, {tf}.get_collection({tf}.GraphKeys.UPDATE_OPS))")
-    lines.append(
-        f"return {spec}({names.mode}, loss={loss}, train_op={train_op}, eval_metric_ops={metrics})",
-    )
+    given = f", eval_metric_ops={metrics}" if entries else ""
+    lines.append(f"return {spec}({names.mode}, loss={loss}, train_op={train_op}{given})")
     return lines
+
+
+def _predictions_of_learn(head: Head, names: Names, predictions: str) -> tuple[list[str], str]:
+    """The lines that make the predictions of an Estimator of tf.contrib.learn, and what metrics compare with labels."""
+    tf, logits = names.tf, names.logits
+    if head.kind == _NUMBERS:
+        scores = f"{tf}.squeeze({logits}, [1])" if head.size == "1" else logits
+        return [f'{predictions} = {{"scores": {scores}}}'], logits
+    classes, lines, entries = names.fresh("classes"), [], [f'"logits": {logits},']
+    compared, both = classes, logits
+    if head.is_binary:
+        compared, both = names.fresh("logistic"), names.fresh("both")
+        lines.append(f"{compared} = {tf}.sigmoid({logits})")
+        lines.append(f"{both} = {tf}.concat([{tf}.zeros_like({logits}), {logits}], axis=1)")
+        entries.append(f'"logistic": {compared},')
+    lines.append(f"{classes} = {tf}.argmax({both}, axis=1)")
+    entries += [f'"probabilities": {tf}.nn.softmax({both}),', f'"classes": {classes},']
+    return [*lines, f"{predictions} = {{", *(f"    {entry}" for entry in entries), "}"], compared
 
 
 def _answer(head: Head, names: Names, predictions: str, exported: bool) -> list[str]:
@@ -309,7 +326,8 @@ def _loss(head: Head, names: Names, loss: str) -> tuple[list[str], str, str, str
         shape = "[-1]" if head.kind == _MULTI else "[-1, 1]"
         lines.append(f"{weights} = {tf}.reshape({names.features}[{head.weights}], {shape})")
     if head.reduction != _SUM and weights is None:
-        return [*lines, f"{loss} = {stock}", f"{losses} = {single}"], losses, labels, None
+        told = [f"{losses} = {single}"] if head.version else []  # an average that tf.contrib.learn did not measure
+        return [*lines, f"{loss} = {stock}", *told], losses, labels, None
     lines.append(f"{losses} = {single}")
     given = f"{losses}, {weights}" if weights is not None else losses
     reduction = f"{tf}.losses.Reduction.{head.reduction}"
@@ -320,6 +338,8 @@ def _loss(head: Head, names: Names, loss: str) -> tuple[list[str], str, str, str
 def _metrics(head: Head, names: Names, labels: str, losses: str, compared: str, weights: str | None) -> list[str]:
     """The entries of eval_metric_ops; `compared` are probabilities, classes or numbers."""
     m = f"{names.tf}.metrics"
+    if head.version == 0:
+        return _metrics_of_learn(head, names, labels, compared)
     extra = f", weights={weights}" if weights is not None else ""
     average = f'"average_loss": {m}.mean({losses}{extra}),'
     if head.kind == _MULTI:
@@ -352,3 +372,25 @@ def _metrics(head: Head, names: Names, labels: str, losses: str, compared: str, 
             f'"recall/{key}": {m}.recall({labels}, {above}{extra}),',
         ]
     return lines
+
+
+def _metrics_of_learn(head: Head, names: Names, labels: str, compared: str) -> list[str]:
+    """The same for an Estimator of tf.contrib.learn, which measures nothing of numbers but their loss."""
+    m = f"{names.tf}.metrics"
+    if head.kind == _NUMBERS:
+        return []
+    if head.kind == _MULTI:
+        return [f'"accuracy": {m}.accuracy({labels}, {compared}),']
+    positive = f"{names.logits} > 0"
+    accuracy = f"{m}.accuracy({labels}, {names.tf}.cast({positive}, {names.tf}.float32))"
+    return [
+        f'"accuracy": {accuracy},',
+        f'"labels/prediction_mean": {m}.mean({compared}),',
+        f'"labels/actual_label_mean": {m}.mean({labels}),',
+        f'"accuracy/baseline_label_mean": {m}.mean({labels}),',
+        f'"auc": {m}.auc({labels}, {compared}),',
+        f'"auc_precision_recall": {m}.auc({labels}, {compared}, curve="PR"),',
+        f'"accuracy/threshold_0.500000_mean": {accuracy},',
+        f'"precision/positive_threshold_0.500000_mean": {m}.precision({labels}, {positive}),',
+        f'"recall/positive_threshold_0.500000_mean": {m}.recall({labels}, {positive}),',
+    ]
