@@ -19,10 +19,10 @@ from migrator.emit.names import free
 from migrator.names.bindings import bound_by
 from migrator.names.imports import ImportMap
 from migrator.program.body import names_given
-from migrator.program.calls import calls_in, number
+from migrator.program.calls import calls_in, nodes_in, number, string
 from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, TRAIN
-from migrator.program.parsed import Blocked, names_in
+from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules import labels as label_rules
 from migrator.rules.metrics import TRUTHS, Metric
 from migrator.rules.rewriter import Rewriter
@@ -391,6 +391,7 @@ class _Emitter:
         behind = {name for node in operands for name in names_in(node)}
         self._check_given(behind, metric.position, metric)
         queue, seen = list(behind), set(behind)
+        nodes: list[cst.CSTNode] = list(operands)
         while queue:
             name = queue.pop()
             if name in self.known:
@@ -398,16 +399,29 @@ class _Emitter:
             for definition in self.function.definitions:
                 if definition.name == name and not self._is_network(definition.value):
                     read = names_in(definition.value)
+                    nodes.append(definition.value)
                     self._check_given(read - {name}, definition.index + 1, metric)
                     queue += read - seen
                     seen |= read
         # What Keras gives a metric are the labels and features of the data, not what a block made of them before.
         unclear = sorted(seen & {self.labels, self.features} & self.function.unclear)
+        unclear = [name for name in unclear if not self._reads_what_stays(name, nodes)]
         if unclear:
             text = (
                 f"`{unclear[0]}`, which the metric reads, gets another value in a block: give it in a line of its own"
             )
             raise Blocked("TFM503", metric.call, text)
+
+    def _reads_what_stays(self, name: str, nodes: Sequence[cst.CSTNode]) -> bool:
+        """Whether expressions read entries of a dict alone, by their keys, and only others are given new values."""
+        read = {key for one in nodes for key in keys_read(one, name)}
+        new: set[str | None] = set()
+        for statement in self.function.statements:
+            if name in names_given([statement]):
+                small = statement.node.body[0] if isinstance(statement.node, cst.SimpleStatementLine) else None
+                is_one = isinstance(small, cst.Assign) and len(small.targets) == 1
+                new.add(key_of(small.targets[0].target, name) if isinstance(small, cst.Assign) and is_one else None)
+        return None not in read | new and not read & new
 
     def _check_given(self, names: set[str], after: int, metric: Metric) -> None:
         later = [s for s in self.function.statements[after:] if {TRAIN, EVAL} & s.modes]
@@ -555,3 +569,19 @@ class _NetworkCalls(cst.CSTVisitor):
             self.found = self.found or node.func.attr.value not in self._METHODS
         else:
             self.found = self.found or not (isinstance(node.func, cst.Name) and node.func.value in self._PLAIN)
+
+
+def keys_read(node: cst.CSTNode, name: str) -> set[str | None]:
+    """The keys of a dict that an expression reads (`name["key"]`); None among them where it reads it otherwise."""
+    parts = [one for one in nodes_in(node) if isinstance(one, cst.Subscript) and key_of(one, name) is not None]
+    inside = {id(one.value) for one in parts}
+    others = [one for one in name_nodes(node) if one.value == name and id(one) not in inside]
+    return {key_of(one, name) for one in (*parts, *others)}
+
+
+def key_of(node: cst.CSTNode, name: str) -> str | None:
+    """The key of `name["key"]`; None for anything else."""
+    if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Name) or node.value.value != name:
+        return None
+    index = node.slice[0].slice if len(node.slice) == 1 else None
+    return string(index.value) if isinstance(index, cst.Index) else None

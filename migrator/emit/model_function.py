@@ -11,7 +11,7 @@ from migrator.emit import optimizer
 from migrator.emit.general import ModelClass, class_name, owner_of
 from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
-from migrator.emit.metrics import EmittedMetrics, emit_metrics, reads_model
+from migrator.emit.metrics import EmittedMetrics, emit_metrics, key_of, keys_read, reads_model
 from migrator.emit.names import free
 from migrator.emit.steps import given_steps, with_steps
 from migrator.names.bare import bare
@@ -371,7 +371,8 @@ class _Emitter:
         if features in metrics.reads:
             changed = _Mutations(features)
             walk(self.function.node.body, changed)
-            if changed.found:
+            read = keys_read(cst.parse_module("\n".join(metrics.updated) + "\n"), features)
+            if changed.found and (None in changed.keys | read or changed.keys & read):
                 raise Blocked("TFM503", self.function.node.name, "a metric reads features that the model_fn changes")
         values = {features: "x", self.labels: "y"}
         several = len(model.outputs) > 1
@@ -633,12 +634,16 @@ class _Emitter:
 
 
 class _Mutations(cst.CSTVisitor):
-    """Finds changes of the dict of features: entries set, deleted, popped."""
+    """Finds changes of the dict of features: entries set, deleted, popped.
+
+    `keys` are those of entries that are set (None: one that is not known, or another change).
+    """
 
     def __init__(self, features: str) -> None:
         super().__init__()
         self.features = features
         self.found = False
+        self.keys: set[str | None] = set()
 
     def _is_features(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Name) and node.value == self.features
@@ -646,10 +651,12 @@ class _Mutations(cst.CSTVisitor):
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
         if isinstance(node.target, cst.Subscript) and self._is_features(node.target.value):
             self.found = True
+            self.keys.add(key_of(node.target, self.features))
 
     def visit_AugAssign(self, node: cst.AugAssign) -> None:
         if isinstance(node.target, cst.Subscript) and self._is_features(node.target.value):
             self.found = True
+            self.keys.add(key_of(node.target, self.features))
 
     def visit_Del(self, node: cst.Del) -> None:
         elements = node.target.elements if isinstance(node.target, (cst.Tuple, cst.List)) else (node.target,)
@@ -657,11 +664,13 @@ class _Mutations(cst.CSTVisitor):
             target = element.value if isinstance(element, cst.Element) else element
             if isinstance(target, cst.Subscript) and self._is_features(target.value):
                 self.found = True
+                self.keys.add(None)
 
     def visit_Call(self, node: cst.Call) -> None:
         if isinstance(node.func, cst.Attribute) and self._is_features(node.func.value):
             if node.func.attr.value in ("pop", "popitem", "update", "setdefault", "clear"):
                 self.found = True
+                self.keys.add(None)
 
 
 class _Effects(cst.CSTVisitor):
