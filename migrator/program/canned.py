@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -106,8 +107,9 @@ def _may_hold(file: ParsedFile) -> bool:
     return concerned and file.written == file.text
 
 
-# An argument of a call that is written: a node that is kept, a text, or pieces of both.
-_Given = cst.BaseExpression | str | tuple[Kept | Written, ...]
+if TYPE_CHECKING:
+    # An argument of a call that is written: a node that is kept, a text, or pieces of both.
+    _Given = cst.BaseExpression | str | tuple[Kept | Written, ...]
 
 
 @dataclass(frozen=True)
