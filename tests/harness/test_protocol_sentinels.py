@@ -144,6 +144,12 @@ class TestRepeating:
         later = replace(ours, steps=tuple(replace(s, loss=s.loss + (s.number > 2)) for s in ours.steps))
         assert tolerance.unrepeated(ours, later) is None
 
+    def test_single_steps_are_asked_for_by_their_places(self) -> None:
+        ours = run(ORIGINAL)
+        later = replace(ours, steps=tuple(replace(s, loss=s.loss + (s.number == 5)) for s in ours.steps))
+        assert tolerance.unrepeated(ours, later, {1, 2, 4}) is None
+        assert "of step 5" in (tolerance.unrepeated(ours, later, {1, 5}) or "")
+
     @pytest.mark.parametrize("step", [1, 2])
     def test_the_first_thing_that_moves_is_named(self, step: int) -> None:
         ours = run(ORIGINAL)

@@ -94,6 +94,14 @@ def test_whether_one_replicate_is_enough() -> None:
     assert not part_of(migrated_of(idle), idle, replicates=1).strictly
 
 
+def test_an_original_that_does_not_repeat_its_single_steps_shows_no_difference() -> None:
+    part = part_of(migrated_of(MOMENTUM, learning_rate=0.0501))
+    level = l4b_single_steps.judge([l4b_single_steps.unsteady(part, "gradient of b1 of step 1 moves by 0.02")])
+    assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.NONDETERMINISTIC_ORIGINAL)
+    assert "moves by 0.02" in level.summary and not level.differences
+    assert part.different is not None and any(part.different.summary in note for note in level.notes)
+
+
 def test_a_rate_that_is_off_far_out_is_named_at_its_step() -> None:
     level = judged(migrated_of(MOMENTUM, learning_rate=0.0501))
     assert level.status is Status.DIFFERENT

@@ -206,6 +206,23 @@ def judge(parts: Sequence[Part]) -> LevelResult:
     )
 
 
+def unsteady(part: Part, where: str) -> Part:
+    """A part that differs, where the original does not repeat its own steps: nobody knows which of its runs counts."""
+    assert part.different is not None
+    said = f"the original does not repeat its own single steps from the same weights on the same batches: {where}"
+    cause = "gradients that nothing waits for may see weights that another update has changed already"
+    notes = (*part.different.notes, f"{part.different.summary}; {cause}")
+    level = replace(
+        part.different,
+        status=Status.INCONCLUSIVE,
+        reason=Reason.NONDETERMINISTIC_ORIGINAL,
+        summary=said,
+        differences=(),
+        notes=notes,
+    )
+    return replace(part, different=level)
+
+
 def _how_far(finding: Finding) -> float:
     return math.inf if math.isnan(finding.ratio) else finding.ratio
 

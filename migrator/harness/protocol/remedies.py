@@ -204,6 +204,18 @@ def _not_replayable(level: LevelResult, context: Context) -> _Advice:
     )
 
 
+def _random_original(level: LevelResult, context: Context) -> _Advice:
+    if level.id != "L2":
+        return (
+            "The original's numbers change from run to run. Where it applies gradients one by one as they come, an "
+            "update may change weights that another gradient still needs: ask for them with gate_gradients=True "
+            "(tf.gradients) or GATE_GRAPH (compute_gradients), or apply them behind tf.control_dependencies of all, "
+            "and repeat.",
+            None,
+        )
+    return _random_data(level, context)
+
+
 def _random_data(level: LevelResult, context: Context) -> _Advice:
     if context.steps is not None and "--steps" in context.command:
         return (
@@ -371,7 +383,7 @@ _ADVICE: Mapping[Reason, Callable[[LevelResult, Context], _Advice]] = {
     Reason.MISSING_VALUES: _missing,
     Reason.CONTROL_NOT_DETECTED: _control,
     Reason.BEYOND_TRUSTED_HORIZON: _horizon,
-    Reason.NONDETERMINISTIC_ORIGINAL: _random_data,
+    Reason.NONDETERMINISTIC_ORIGINAL: _random_original,
     Reason.ENVIRONMENT_UNSTABLE: _unstable,
     Reason.INSUFFICIENT_SEEDS: _seeds,
     Reason.NOT_EXERCISED: _not_exercised,

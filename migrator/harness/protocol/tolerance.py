@@ -23,7 +23,7 @@ one replicate is enough: it says whether the original repeats itself and how far
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -322,13 +322,13 @@ def derive(
     )
 
 
-def unrepeated(original: Recording, again: Recording) -> str | None:
+def unrepeated(original: Recording, again: Recording, steps: Container[int] = (1, 2)) -> str | None:
     """Where a second run of the original, with nothing moved, does not repeat the first one; None if it does.
 
-    Only the first two steps: later on, rounding of a reduction that adds up in another order each time may have
-    grown to any size.
+    Of a training only the first two steps: later on, rounding of a reduction that adds up in another order each time
+    may have grown to any size.
     """
-    table = {key: value for key, value in everything(original).items() if key[1] <= 2}
+    table = {key: value for key, value in everything(original).items() if key[1] in steps}
     least = _least(original, table, math.sqrt(reduction_terms(original)))
     found, _ = _differences(table, again)
     for key in sorted(table, key=lambda item: (item[1], item[0].family != LOSS, item[0])):
