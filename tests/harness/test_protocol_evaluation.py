@@ -353,6 +353,15 @@ def test_the_mean_over_batches_stands_for_a_loss_that_is_the_mean_over_examples(
     assert any("0.45, the mean over examples" in note for note in level.notes)
 
 
+def test_means_over_examples_are_compared_where_both_programs_report_them() -> None:
+    """An original that is a Keras program itself, and a last batch that is partial."""
+    mine = {"loss": 0.45, LOSS_OF_EXAMPLES: 0.45, LOSS_OF_BATCHES: 0.5}
+    level = judge(original(ev(10, mine)), migrated(theirs(mine, mine)))
+    assert level.status is Status.EQUIVALENT and not any("mean over examples" in note for note in level.notes)
+    other = {"loss": 0.5, LOSS_OF_EXAMPLES: 0.5, LOSS_OF_BATCHES: 0.45}
+    assert judge(original(ev(10, mine)), migrated(theirs(other, other))).status is Status.DIFFERENT
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -173,18 +173,25 @@ def _noise(original: Recording) -> dict[str, float]:
     return found
 
 
-def _comparable(values: Mapping[str, float], name: str, limits: Tolerance) -> float | None:
-    """A migrated program's metric as Estimator would report it.
+def _comparable(values: Mapping[str, float], name: str, limits: Tolerance, original: Evaluation) -> float | None:
+    """A migrated program's metric as the original would report it.
 
     Keras reports its loss as the mean over examples, Estimator as that of the batches. Where the reported loss is
-    indeed the mean over examples, the mean over the same batches is what can be compared.
+    indeed the mean over examples, the mean over the same batches is what can be compared; unless the original is a
+    Keras program, too.
     """
     reported = values.get(name)
-    of_batches, of_examples = values.get(LOSS_OF_BATCHES), values.get(LOSS_OF_EXAMPLES)
-    if name != _LOSS or reported is None or of_batches is None or of_examples is None:
+    if name != _LOSS or not _mean_of_examples(values, limits) or _mean_of_examples(original.results, limits):
         return reported
-    as_reported = abs(reported - of_examples) <= limits.c[FORWARD] * _rounding(reported, limits)
-    return of_batches if as_reported else reported
+    return values[LOSS_OF_BATCHES]
+
+
+def _mean_of_examples(values: Mapping[str, float], limits: Tolerance) -> bool:
+    """Whether the reported loss of an evaluation is the mean over its examples, and that over its batches is known."""
+    reported, of_examples = values.get(_LOSS), values.get(LOSS_OF_EXAMPLES)
+    if reported is None or of_examples is None or LOSS_OF_BATCHES not in values:
+        return False
+    return abs(reported - of_examples) <= limits.c[FORWARD] * _rounding(reported, limits)
 
 
 def _rounding(value: float, limits: Tolerance) -> float:
@@ -228,7 +235,7 @@ def _pairs(
                 # A trained replicate has other weights: it says nothing about the same ones.
                 spread = spreads.get((places[id(mine)], name)) if which == "own" else noise.get(name, 0.0)
                 floor = math.nan if spread is None else max(_rounding(value, limits), spread)
-                found = _comparable(values, metric_names.get(name, name), limits)
+                found = _comparable(values, metric_names.get(name, name), limits, mine)
                 yield _Pair(name, which == "own", mine, value, found, floor, limits.c[part])
 
     repeated = _same_weights(original, migrated)
@@ -519,7 +526,8 @@ def _notes(original: Recording, migrated: Recording, found: _Comparison, names: 
     if missing:
         listed = ", ".join(sorted(missing))
         notes.append(f"only the original has {listed}, which Estimator reports without being asked")
-    for evaluation in migrated.evaluations:
+    of_keras = any(LOSS_OF_BATCHES in evaluation.results for evaluation in original.evaluations)
+    for evaluation in () if of_keras else migrated.evaluations:
         reported, of_batches = evaluation.results.get(_LOSS), evaluation.results.get(LOSS_OF_BATCHES)
         if reported is None or of_batches is None or abs(reported - of_batches) <= 1e-4 * abs(of_batches):
             continue
