@@ -26,8 +26,6 @@ from migrator.program.training_steps import NOT_UNDERSTOOD, Applied, Averages, O
 from migrator.query.gradients import Kind
 from migrator.walking import walk
 
-_BY_CONDITION = "a condition says when gradients are applied, as where they are added up: the bridge keeps it"
-
 
 @dataclass(frozen=True)
 class TrainOp:
@@ -124,7 +122,7 @@ class _Reader(Steps):
         for problem in self._changed_elsewhere(node):
             raise problem
         if self._is_conditional(made) or any(self._is_conditional(one) for one in self._mentioned(made)):
-            raise Blocked("TFM417", made, _BY_CONDITION)
+            raise Blocked("TFM417", made, BY_CONDITION)
         raise Blocked(
             "TFM403", made, "this train_op does not apply gradients with an optimizer" + self._not_given(made)
         )

@@ -21,6 +21,7 @@ from migrator.program.update_ops import added_later, only_under
 from migrator.query.gradients import Changed, Flow, Flows, Kind, named
 
 _COUNTED_APART = "`num_updates` is counted apart from the weights: give `global_step` to the optimizer"
+BY_CONDITION = "a condition says when gradients are applied, as where they are added up: the bridge keeps it"
 NOT_UNDERSTOOD = "these gradients are changed in a way that is not understood"
 _MINIMIZE = (
     *("loss", "global_step", "var_list", "gate_gradients", "aggregation_method", "colocate_gradients_with_ops"),
@@ -199,6 +200,9 @@ class Steps(Optimizers):
             if runs is None:
                 for problem in self._changed_elsewhere(node) if isinstance(node, cst.Name) else ():
                     raise problem
+                for name in sorted(names_in(node)):
+                    if named_symbol(self._last(name, self.trained.end)) == "tf.cond":
+                        raise Blocked("TFM417", self._made_by(cst.Name(name)), BY_CONDITION)
                 raise Blocked("TFM403", node, "these control dependencies are not carried over")
             if runs.applied and any(value in one.ways for one in own.applied):
                 message = "these gradients are computed after another optimizer changed variables: compute them first"
@@ -646,4 +650,4 @@ def _adds_one(value: Value | None, is_step: Callable[[Value | None], bool]) -> b
     return is_step(value.args[0]) and isinstance(one, Constant) and one.value == 1
 
 
-__all__ = ["AVERAGE", "NOT_UNDERSTOOD", "Applied", "Averages", "Order", "Runs", "Steps"]
+__all__ = ["AVERAGE", "BY_CONDITION", "NOT_UNDERSTOOD", "Applied", "Averages", "Order", "Runs", "Steps"]
