@@ -22,7 +22,7 @@ from migrator.program.parsed import Blocked, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
 from migrator.program.train_body import TrainBody
 from migrator.program.trained import Trained
-from migrator.program.training_steps import NOT_UNDERSTOOD, Applied, Averages, Order, Runs, Steps
+from migrator.program.training_steps import BY_CONDITION, NOT_UNDERSTOOD, Applied, Averages, Order, Runs, Steps
 from migrator.query.gradients import Kind
 from migrator.walking import walk
 
