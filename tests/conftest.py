@@ -96,9 +96,9 @@ def pytest_configure(config: pytest.Config) -> None:
         _MIGRATIONS.made(options, *((str(one.source.path), one.source.text, one.text, one.findings) for one in results))
         return results
 
-    def run(server: ForkServer, launch: Any) -> Any:
+    def run(server: ForkServer, *asked_for: Any) -> Any:
         _about_to_run()
-        return runs(server, launch)
+        return runs(server, *asked_for)
 
     def start_server(server: ForkServer) -> None:
         with _MIGRATIONS.unseen():
