@@ -16,7 +16,8 @@ NAME, ARGUMENT, EAGER = "TFM270", "TFM271", "TFM273"
 _GRAPHS = (".disable_v2_behavior", ".disable_eager_execution", ".wrap_function", ".function")
 # What fails in eager execution, or has nothing to do there.
 _OF_GRAPHS = (".placeholder", ".get_variable", ".global_variables_initializer", ".import_meta_graph")
-_UNUSED = "TFM172"  # says of a name that nothing runs it
+# Say of a name that nothing runs it, or that the program may not come to it.
+_UNUSED = ("TFM172", "TFM180")
 _SHOWN = 4  # lines of a name, beside the first
 # What to do about names that have no home, by the longest beginning.
 _ADVICE = {
@@ -50,10 +51,11 @@ def left_in(path: Path, old: str, new: str, before: Collection[Finding]) -> list
 
     The lines are those of the old text, where it has the name too. What `before` says by hand about a line stands.
     """
-    told = {finding.line for finding in before if finding.severity is Severity.MANUAL or finding.code == _UNUSED}
-    known = {(one.name, one.keywords): one for one in standing(old)}
-    left = (known.get((one.name, one.keywords), one) for one in standing(new))
-    return [_finding(path, one) for one in left if one.line not in told]
+    told = {finding.line for finding in before if finding.severity is Severity.MANUAL or finding.code in _UNUSED}
+    apart = {finding.line for finding in before if finding.code in _UNUSED}
+    known = {(canonical(one.name), one.keywords): one for one in standing(old)}
+    left = (known.get((canonical(one.name), one.keywords), one) for one in standing(new))
+    return [_finding(path, one) for one in left if one.line not in told and apart.isdisjoint(one.further)]
 
 
 def eager_sessions(path: Path, text: str) -> list[Finding]:

@@ -58,6 +58,20 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """A name that is gone, in a function: it raises only if the program comes there.
+
+    `function` is the name of the innermost function around it, and `conditional` says that a branch of that function
+    decides whether the line runs. `problem` is what to tell where the program is known to come there.
+    """
+
+    symbol: str
+    function: str
+    conditional: bool
+    problem: Problem
+
+
+@dataclass(frozen=True)
 class Support:
     """How a file imports the support file: its `name`, and the package that it is taken `of` (empty: none).
 
@@ -93,6 +107,8 @@ class Support:
 class Bridged:
     """A file as it becomes. `used` are names of the support file; `blocking` says what stands in the way.
 
+    `missing` are names that are gone and stand in functions, which the program may never come to.
+
     `eager` says that its operations are to run at once, where no graph is built, and `keras` that it uses Keras.
     `respelled` says that some of its own names change, `switched` that it turns TensorFlow 2 off itself.
     """
@@ -105,6 +121,7 @@ class Bridged:
     respelled: bool = False
     switched: bool = False
     blocking: list[Problem] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
     remarks: list[Problem] = field(default_factory=list)
 
 
@@ -444,14 +461,46 @@ class _File:
     def _gone(self, reference: Reference, name: str) -> None:
         head = canonical(reference.head_origin)
         if len(reference.nodes) == 1 and head == name and reference.binding is not None:
-            if reference.binding.statement is not None:
+            if reference.binding.statement is not None and not self._function_of(reference.nodes[0])[0]:
                 self._stay(reference)  # told at its import
                 return
             if isinstance(reference.binding.node, ast.Assign):
                 return  # told where the other name is given
-        last = reference.nodes[-1]
-        self._stay(reference)
-        self._block(reference.nodes[0], "TFM156", _gone_message(name), last)
+        self._missing(reference, name, "TFM156", _gone_message(name))
+
+    def _missing(self, reference: Reference, name: str, code: str, message: str) -> None:
+        """A name that is gone stands in the way, at once or where the program is found to come to its function."""
+        function, conditional = self._function_of(reference.nodes[0])
+        if not function:
+            self._stay(reference)
+            self._block(reference.nodes[0], code, message, reference.nodes[-1])
+            return
+        problem = self._problem(reference.nodes[0], code, message, reference.nodes[-1])
+        self.result.missing.append(Missing(name, function, conditional, problem))
+        head = canonical(reference.head_origin)
+        if name.startswith("tf.") and head != "tf" and home_of(head).kind is Kind.NONE:
+            # What it is taken from is gone, too: nothing may be left of that where the file is imported.
+            self._left(reference)
+            start, end = self._offset(reference.nodes[0]), self._end(reference.nodes[-1])
+            self.edits[start, end] = self._of_tensorflow(name)
+        else:
+            self._stay(reference)
+
+    def _function_of(self, node: ast.AST) -> tuple[str, bool]:
+        """The function whose body has a node, and whether a branch in there decides about it.
+
+        It is "" at the top level, and in a `try`: what catches the error of a name that is gone goes on without it.
+        """
+        conditional, child, parent = False, node, self.parents.get(node)
+        while parent is not None:
+            if isinstance(parent, ast.Try) and child in parent.body and parent.handlers:
+                break
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and child in parent.body:
+                return parent.name, conditional
+            is_branch = isinstance(parent, (ast.If, ast.IfExp, ast.While)) and child is not parent.test
+            conditional |= is_branch or (isinstance(parent, ast.BoolOp) and child is not parent.values[0])
+            child, parent = parent, self.parents.get(parent)
+        return "", conditional
 
     def _is_namespace_of_uses(self, reference: Reference, name: str) -> bool:
         """Whether `layers = tf.contrib.layers` only gives a module another name: what is taken of it is looked at."""
@@ -639,7 +688,7 @@ class _File:
             module, _, last = f"tf_slim.{found.name}".rpartition(".")
             return "from", module, last if last == local else f"{last} as {local}"
         if found.kind is Kind.NONE:
-            if uses == 0 and (self.gone.get(binding) or not _is_used(self.names, binding)) and _may_be_module(name):
+            if uses == 0 and self.gone.get(binding):
                 return None
             if uses == 0 and not _is_used(self.names, binding):
                 return None
@@ -651,7 +700,8 @@ class _File:
         return self._of_compat(statement, found.name, local)
 
     def _of_compat(self, statement: ast.Import | ast.ImportFrom, name: str, local: str) -> tuple[str, str, str]:
-        public = _V1 + name.removeprefix("tf") if name.startswith("tf.") else name
+        base = "tensorflow" if f"{name}.".startswith(_V2) else _V1
+        public = base + name.removeprefix("tf") if name.startswith("tf.") else name
         if isinstance(statement, ast.Import):
             return "import", f"{public} as {local}", ""
         module, _, last = public.rpartition(".")
@@ -803,7 +853,7 @@ class _File:
     def _of_library(self, reference: Reference) -> None:
         if reference.origin in OF_HUB:
             message = f"`{reference.origin}` needs TensorFlow 1: {OF_HUB[reference.origin]}"
-            self._block(reference.nodes[0], "TFM157", message)
+            self._missing(reference, reference.origin, "TFM157", message)
 
     # -- texts ---------------------------------------------------------------------------------------------------------
 

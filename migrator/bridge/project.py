@@ -14,6 +14,7 @@ from migrator.bridge.codemod import (
     EAGER,
     Bridged,
     Handed,
+    Missing,
     Problem,
     Stars,
     Support,
@@ -24,6 +25,7 @@ from migrator.bridge.codemod import (
     read_with_stars,
 )
 from migrator.bridge.files import Imports, Placed, absolute, place, read_imports
+from migrator.bridge.reached import Reached, reached
 from migrator.bridge.sessions import FOR_ALL, MAKERS
 from migrator.bridge.standalone_keras import PACKAGE as KERAS
 from migrator.bridge.standalone_keras import Moved, moved_keras
@@ -139,6 +141,7 @@ class _Project:
         self.names: dict[Path, Names] = {}
         self.globals: dict[Path, dict[str, str]] = {}
         self.reaches: dict[Path, list[Path]] = {}
+        self.known: dict[Path, Reached] = {}
         self.rest: dict[Path, Bridged] = {}
         self.alone: set[Path] = set()
         self.eager: set[Path] = set()  # files of programs whose operations run at once
@@ -452,10 +455,27 @@ class _Project:
         bridged = bridge_file(text, support, self._given(path), first, self._handed(path), self._stars(path))
         for name, line in keras.left:
             bridged.blocking.append(Problem(line, 1, "TFM157", f"`{name}` is of Keras 2, and {_NOT_IN_KERAS}"))
+        for one in bridged.missing:
+            if self._comes_to(path, one):
+                bridged.blocking.append(one.problem)
+            else:
+                message = f"{one.problem.message}; it raises an error if the program comes here"
+                bridged.remarks.append(replace(one.problem, code="TFM180", message=message))
         if text != self.texts[path]:
             bridged.respelled = True
             bridged.remarks.append(Problem(keras.line, 1, "TFM277", _KERAS_MOVED))
         return bridged
+
+    def _comes_to(self, path: Path, missing: Missing) -> bool:
+        """Whether a script that has a file is taken to come to a name that is gone, in a function of the file."""
+        files = {one for reach in self.reaches.values() if path in reach for one in reach}
+        roots = [one for one in files if files.isdisjoint(edge.importer for edge in self.imports.importers([one]))]
+        for root in roots:
+            if root not in self.known:
+                texts = {one: self.texts[one] for one in self.imports.reach(root) if one in self.imports.trees}
+                self.known[root] = reached(texts, [self.imports.trees[one] for one in texts], root)
+        known = [self.known[root] for root in roots]
+        return not known or any(one.comes_to(missing.symbol, missing.function, missing.conditional) for one in known)
 
     def _stars(self, path: Path) -> Stars:
         """What other files have to do with the `import *` statements of one."""

@@ -146,6 +146,9 @@ def started(evaluator: Evaluator, main: File) -> None:
 
     Those that other functions mention come last: they may be called by then. What takes too many steps is left out.
     """
+    executed(evaluator, main)
+    if not evaluator.complete:
+        return
     try:
         module = evaluator.load(main)
         functions = _functions(evaluator, module, main.module)
@@ -155,6 +158,16 @@ def started(evaluator: Evaluator, main: File) -> None:
                 evaluator.apart(partial(evaluator.enter_function, function))
         for owner in _classes(evaluator, module, main.module):
             evaluator.enter_class(owner)
+    except (TooMuch, RecursionError):
+        evaluator.complete = False
+        evaluator.regions.clear()
+        evaluator.conditions.clear()
+
+
+def executed(evaluator: Evaluator, main: File) -> None:
+    """Evaluates a file as the script that is run, and nothing that it does not call."""
+    try:
+        evaluator.load(main)
     except (TooMuch, RecursionError):
         evaluator.complete = False
         evaluator.regions.clear()
@@ -177,4 +190,4 @@ def _classes(evaluator: Evaluator, module: Module, node: cst.Module) -> list[Cla
     return [one for one in dict.fromkeys(found) if isinstance(one, Class) and one.scope.outer is module.scope]
 
 
-__all__ = ["Evaluator", "Left", "started"]
+__all__ = ["Evaluator", "Left", "executed", "started"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from migrator.ir.evaluate import Evaluator, Left, started
+from migrator.ir.evaluate import Evaluator, Left, executed, started
 from migrator.ir.machine import Arguments, Condition, Effect, File, Files
 from migrator.ir.store import ABSENT
 from migrator.ir.values import (
@@ -109,10 +109,10 @@ class Program:
         return self.evaluator.complete
 
 
-def understood(files: Files, main: File) -> Program:
-    """The program of a script."""
+def understood(files: Files, main: File, only_executed: bool = False) -> Program:
+    """The program of a script; `only_executed` leaves out functions that nothing calls, which come last otherwise."""
     reader = _Reader(files, main)
-    started(reader.evaluator, main)
+    (executed if only_executed else started)(reader.evaluator, main)
     return Program(main, reader.evaluator, tuple(reader.estimators), tuple(reader.evaluator.effects))
 
 

@@ -11,6 +11,7 @@ _ROOTS = (
     ("tensorflow_core.compat.v1", "tf"),
     ("tensorflow", "tf"),
     ("tf.compat.v1", "tf"),
+    ("tf.compat.v2.compat.v1", "tf"),
 )
 
 

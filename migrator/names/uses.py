@@ -16,6 +16,7 @@ from migrator.names.patterns import captured
 from migrator.syntax import NOT_PYTHON, tree_of
 
 _TENSORFLOW = "tensorflow"
+_V1_OF_TWO = "tf.compat.v2.compat.v1."  # the same module as tf.compat.v1
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
 # For isinstance, which is asked for every node: a union that is made each time is slow.
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -181,6 +182,7 @@ def _use(
     names = {".".join([origin or "", *reversed(parts)]) for origin in origins}
     # Of several imports one is made, which nobody knows before: the names are looked at when all of them lack it.
     name = min(names, key=lambda each: (not each.startswith("tf.compat.v1"), each))
+    name = f"{name}.".replace(_V1_OF_TWO, "tf.compat.v1.", 1).removesuffix(".")
     return Use(name, node.lineno, node.col_offset + 1, guarded or len(names) > 1, False, called, keywords)
 
 

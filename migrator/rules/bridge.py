@@ -35,6 +35,19 @@ tf-migrate again.
 """,
     ),
     Rule(
+        "TFM180",
+        "a symbol that is gone where the program may not come to",
+        Severity.REVIEW,
+        """
+The named symbol is gone (TFM156), or needs TensorFlow 1 (TFM157), but the program is not known to come to it: a
+condition decides, or nothing calls the function. The program goes, and the line stays as it was. If the program comes
+there, Python raises an error that names the symbol; nothing else is computed in its place. Replace the line by hand
+where it is needed.
+
+Where the program comes to the symbol whatever happens, or where a `try` would catch the error, it is blocked.
+""",
+    ),
+    Rule(
         "TFM157",
         "a library that needs TensorFlow 1",
         Severity.MANUAL,

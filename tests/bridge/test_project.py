@@ -196,7 +196,7 @@ def test_everything_of_tensorflow_that_another_file_takes(line: str, use: str) -
 
 
 def test_program_that_is_blocked_stays_and_every_line_is_told() -> None:
-    model = MODEL + "\n\ndef other(x):\n    tf.contrib.nosuch.a(x)\n    return tf.contrib.nosuch.b(x)\n"
+    model = MODEL + "\n\ndef other(x):\n    tf.contrib.nosuch.a(x)\n    return tf.contrib.nosuch.b(x)\n\n\nother(1)\n"
     texts, findings = bridge({"train.py": TRAIN.format(model="model"), "model.py": model})
     assert not texts
     told = sorted((Path(one.path).name, one.line, one.code, one.severity) for one in findings)
@@ -205,6 +205,70 @@ def test_program_that_is_blocked_stays_and_every_line_is_told() -> None:
         ("model.py", 12, "TFM156", Severity.MANUAL),
         ("train.py", 5, "TFM156", Severity.MANUAL),
     ]
+
+
+# A function with a name that is gone, and how the program comes to it: whether the program is blocked by that.
+COMES_TO = {
+    "nothing calls it": ("", False),
+    "a condition that is not known": ("import sys\nif len(sys.argv) > 1:\n    other(1)\n", False),
+    "a condition that never holds": ("if False:\n    other(1)\n", False),
+    "it is called": ("other(1)\n", True),
+    "it is called under another name": ("again = other\nagain(1)\n", True),
+    "a condition that holds": ("if not None:\n    other(1)\n", True),
+    "it is handed to a library": ("import atexit\natexit.register(other)\n", True),
+    "a function calls it that nothing calls": ("def unused():\n    other(1)\n", False),
+    "a function calls it that is called": ("def used():\n    other(1)\nused()\n", True),
+}
+
+
+@pytest.mark.parametrize("name", COMES_TO)
+def test_name_that_is_gone_blocks_the_programs_that_come_to_it(name: str) -> None:
+    lines, is_blocked = COMES_TO[name]
+    model = f"{MODEL}\n\ndef other(x):\n    return tf.contrib.nosuch.a(x)\n\n\n{lines}"
+    texts, findings = bridge({"train.py": TRAIN.format(model="model"), "model.py": model})
+    told = {(one.code, one.severity) for one in findings if one.path.endswith("model.py")}
+    assert (not texts) is is_blocked
+    assert told == ({("TFM156", Severity.MANUAL)} if is_blocked else {("TFM180", Severity.REVIEW)})
+
+
+BRANCHES = """\
+import tensorflow as tf
+from tensorflow.contrib import cudnn_rnn
+from tensorflow.contrib.cudnn_rnn import CudnnLSTM
+
+
+def cell(x, kind):
+    if kind == "lstm":
+        return CudnnLSTM(1, 5)(x)
+    return cudnn_rnn.CudnnGRU(1, 5)(x) if kind else x
+
+
+def model_fn(features, labels, mode, params):
+    loss = tf.reduce_mean(cell(features, params["kind"]))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.no_op())
+
+
+def kind():
+    {kind}
+
+
+tf.estimator.Estimator(model_fn, params={{"kind": kind()}}).train(lambda: tf.zeros([1]), steps=1)
+"""
+
+
+def test_imports_of_what_is_gone_go_where_only_branches_read_them() -> None:
+    texts, findings = bridge({"train.py": BRANCHES.format(kind="return input()")})
+    assert "import cudnn_rnn" not in texts["train.py"] and "import CudnnLSTM" not in texts["train.py"]
+    assert "return tf.contrib.cudnn_rnn.CudnnLSTM(1, 5)(x)" in texts["train.py"]
+    assert [(one.line, one.code) for one in findings if one.code != "TFM155"] == [(8, "TFM180"), (9, "TFM180")]
+    texts, findings = bridge({"train.py": BRANCHES.format(kind="return 'lstm'")})
+    assert not texts and (8, "TFM156") in [(one.line, one.code) for one in findings]
+
+
+def test_error_of_a_name_that_is_gone_is_not_left_to_be_caught() -> None:
+    caught = "def other(x):\n    try:\n        return tf.contrib.nosuch.a(x)\n    except Exception:\n        return x\n"
+    texts, findings = bridge({"train.py": TRAIN.format(model="model"), "model.py": f"{MODEL}\n\n{caught}"})
+    assert not texts and ("TFM156", 12) in [(one.code, one.line) for one in findings]
 
 
 def test_program_goes_though_it_shares_files_with_a_blocked_one() -> None:

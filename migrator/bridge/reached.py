@@ -1,0 +1,77 @@
+"""Where a program is known to come to: its calls of libraries, under which conditions, and the functions it enters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.ir.files import Parsed, Together
+from migrator.ir.program import understood
+from migrator.names.spelling import canonical
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a script does as far as it is known.
+
+    `always` are the symbols of a library that are called under no condition, `sometimes` those that are called where a
+    condition holds, `entered` the names of the functions of the project that are called. `mentioned` are the names
+    that are read where the script comes to, for more than a call. `is_complete` says that the whole script was
+    evaluated: a function that is neither entered nor mentioned is never called then.
+    """
+
+    always: frozenset[str]
+    sometimes: frozenset[str]
+    entered: frozenset[str]
+    mentioned: frozenset[str]
+    is_complete: bool
+
+    def comes_to(self, symbol: str, function: str, conditional: bool) -> bool:
+        """Whether the script has to be taken to come to a symbol in a function.
+
+        `conditional` says that a branch of the function decides it. What is not known counts as what the text says.
+        """
+        if symbol in self.always:
+            return True
+        if symbol in self.sometimes or conditional:
+            return False
+        return function in self.entered or function in self.mentioned or not self.is_complete
+
+
+def reached(texts: Mapping[Path, str], trees: Iterable[ast.AST], main: Path) -> Reached:
+    """What a script of a project does, by the texts and the trees of its files; of one that does not parse, nothing."""
+    try:
+        files = {path: Parsed(path, cst.parse_module(text)) for path, text in texts.items()}
+        others = [one for path, one in files.items() if path != main]
+        program = understood(Together.of([files[main], *others]), files[main], only_executed=True)
+    except (cst.ParserSyntaxError, RecursionError):
+        return Reached(frozenset(), frozenset(), frozenset(), frozenset(), False)
+    graphs = [graph for one in program.estimators for graph in one.graphs.values()]
+    graphs += [graph for one in program.estimators for use in one.uses for graph in use.inputs.values()]
+    effects = [*program.effects, *(effect for graph in graphs for effect in graph.effects)]
+    always = frozenset(canonical(one.operation.symbol) for one in effects if not one.conditions)
+    sometimes = frozenset(canonical(one.operation.symbol) for one in effects if one.conditions)
+    nodes = [*program.evaluator.called, *(node for graph in graphs for node in graph.entered)]
+    entered = frozenset(one.name.value for one in nodes if isinstance(one, cst.FunctionDef))
+    mentioned = frozenset(name for tree in trees for name in _mentioned(tree, entered))
+    return Reached(always, sometimes - always, entered, mentioned, program.is_complete)
+
+
+def _mentioned(node: ast.AST, entered: frozenset[str]) -> Iterator[str]:
+    """The names and attributes that are read in a file, but in functions that are not entered.
+
+    A function that is called by its name is left out: the script would have entered it.
+    """
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) and child.name not in entered:
+            continue
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
+            if not (isinstance(node, ast.Call) and child is node.func):
+                yield child.id
+        elif isinstance(child, ast.Attribute):
+            yield child.attr
+        yield from _mentioned(child, entered)
