@@ -79,6 +79,8 @@ class Trained:
                 self._set(self.scope, name)
         self._close_over(around)
         for name, origin in self.body.imports.names.items():
+            if name.startswith("*"):  # what `from module import *` may give
+                continue
             if self.body.imports.tensorflow(cst.Name(name)) is not None:  # it may be so by another file
                 self.machine.store.set((around, name), Symbol(None, canonical(origin)))
         for index, statement in enumerate(self.body.statements):
