@@ -144,6 +144,7 @@ class _Project:
         self.known: dict[Path, Reached] = {}
         self.rest: dict[Path, Bridged] = {}
         self.alone: set[Path] = set()
+        self.of_keras: set[Path] = set()  # written files that need Keras 2
         self.eager: set[Path] = set()  # files of programs whose operations run at once
         self.result = Bridges()
         self.distributed = frozenset(
@@ -567,6 +568,7 @@ class _Project:
         needed = not graphs or any(
             one.used or one.slim or one.keras for one in (*(tried[path] for path in files), *below)
         )
+        needed = needed or any(not self.of_keras.isdisjoint(self.imports.reach(path)) for path in files)
         kind = replace(Support(name, graphs=graphs), needed=needed)
         done = {
             path: self._try(
@@ -617,6 +619,7 @@ class _Project:
         for start in group:
             self.result.programs.add(start)
             self.result.files.update(reaches[start])
+            self.of_keras.update(path for path in reaches[start] if tried[path].keras)
             runs = f"its own `{name}`" if inside else f"`{file}`"
             message = f"the program keeps its code; {runs} runs it on Keras and tf.distribute"
             code = "TFM155"

@@ -73,12 +73,11 @@ def around(texts: Mapping[Path, str], roots: Iterable[Path], every: bool = False
 
     An import is taken to mean every file whose path ends like it, so more files may be found than are imported.
     """
-    concerned = {path for path, text in texts.items() if every or is_concerned(text)}
     by_name: dict[str, list[Path]] = {}
-    for path in concerned:
+    for path in texts:  # a package may import what is of TensorFlow without saying so itself
         by_name.setdefault(_module(path)[-1], []).append(path)
     found: set[Path] = set()
-    queue = [path for path in roots if path in concerned]
+    queue = [path for path in roots if path in texts]
     while queue:
         path = queue.pop()
         if path in found:
@@ -88,7 +87,7 @@ def around(texts: Mapping[Path, str], roots: Iterable[Path], every: bool = False
             for length in range(len(module), 0, -1):
                 head = module[:length]
                 queue += [other for other in by_name.get(head[-1], ()) if _module(other)[-length:] == head]
-    return [path for path in texts if path in found]
+    return [path for path, text in texts.items() if path in found and (every or is_concerned(text))]
 
 
 def imports_of(texts: Mapping[Path, str]) -> dict[Path, set[Path]]:

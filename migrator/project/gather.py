@@ -129,17 +129,38 @@ def _programs(
     everything = {path: code_bytes(path, raw) for path, raw in {**given, **around}.items()}
     if not concerned:
         return set(), {}
-    modules = {path for path in concerned if not is_notebook(path)}  # which nothing can import
-    imports = edges({path: everything[path] for path in everything if path in concerned}, modules)
+    importable = {path for path in everything if not is_notebook(path)}  # nothing can import a notebook
+    modules = concerned & importable
+    own = {path: raw for path, raw in everything.items() if path in concerned}
+    imports = edges(own, modules)
+    speaking = above(imports, (path for path in modules if WORD in everything[path])) & modules
+    passing = _passing({path: raw for path, raw in everything.items() if path not in own}, speaking, importable)
+    known = modules | (passing.keys() & importable)
+    if known != modules:
+        imports = edges(own, known)
+    imports |= {path: found & known for path, found in passing.items()}
     found = below(imports, above(imports, concerned & given.keys()))
     parts = joined({path, *imports[path]} for path in imports if path in found)
     found = {path for part in parts if any(WORD in everything[path] for path in part) for path in part & found}
     found |= {path for path in concerned if path.stem == NAME}
-    # What does not speak of TensorFlow may still hold a reference to what is to be changed.
-    others = edges({path: raw for path, raw in everything.items() if path not in concerned}, found & modules)
-    imports |= {path: some for path, some in others.items() if some}
-    found |= imports.keys() - concerned
     return found, imports
+
+
+def _passing(
+    others: Mapping[Path, bytes], modules: Collection[Path], importable: Collection[Path]
+) -> dict[Path, frozenset[Path]]:
+    """What files that say nothing of TensorFlow import of what does, by themselves or through others of them.
+
+    A package passes on what its modules have, and so does a module between two others.
+    """
+    found: dict[Path, set[Path]] = {}
+    wanted = set(modules)
+    while wanted:
+        more = {path: some for path, some in edges(others, wanted).items() if some}
+        wanted = (more.keys() - found.keys()) & set(importable)
+        for path, some in more.items():
+            found.setdefault(path, set()).update(some)
+    return {path: frozenset(some) for path, some in found.items()}
 
 
 def _around(own: Sequence[Path], listed: Iterable[Path], excluded: Collection[Path]) -> dict[Path, bytes]:

@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from migrator.bridge.support import NAME
 from migrator.findings import Finding, Severity
 from migrator.project.gather import Gathered
-from migrator.project.imports import is_concerned, joined
+from migrator.project.imports import Edges, below, is_concerned, joined
 from migrator.source.reading import Source, mentions_tensorflow
 
 if TYPE_CHECKING:
@@ -58,19 +58,30 @@ class EngineError(Exception):
 def parts_of(gathered: Gathered) -> list[list[Source]]:
     """The sources of programs that have nothing to do with each other, in the order of the given files.
 
-    A file that does not speak of TensorFlow, and a support file, is with all programs that may need it.
+    A file that does not speak of TensorFlow, and a support file, is with all programs that may need it. What it imports
+    belongs to the program that imports it: a package's `__init__.py` may only pass names on.
     """
     sources, edges = gathered.sources, gathered.edges
     support = {path for path in sources if path.stem == NAME}
     members = {path for path, source in sources.items() if is_concerned(source.raw)} - support
-    whole = joined({path, *(edges[path] & members)} for path in sources if path in members)
     plain = sources.keys() - members - support
+    passed = {path: _through(path, edges, plain) & members for path in plain}
+    whole = joined(
+        {path, *(edges[path] & members), *(one for other in edges[path] & plain for one in passed[other])}
+        for path in sources
+        if path in members
+    )
     parts = []
     for part in whole:
-        chosen = part | support | {path for path in plain if edges[path] & part}
+        chosen = part | support | {path for path in plain if passed[path] & part}
         if any(mentions_tensorflow(sources[path]) for path in part):
             parts.append([source for path, source in sources.items() if path in chosen])
     return parts
+
+
+def _through(start: Path, edges: Edges, plain: Collection[Path]) -> set[Path]:
+    """What a file imports, by itself or through files of `plain`."""
+    return below({path: edges[path] for path in (start, *plain)}, [start])
 
 
 @dataclass(frozen=True)

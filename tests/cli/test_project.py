@@ -88,6 +88,57 @@ def test_what_is_around_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert "migrated" in result.output
 
 
+PASSED_ON = {
+    "train.py": """\
+import tensorflow as tf
+from nets import network
+
+
+def model_fn(features, labels, mode):
+    loss = tf.reduce_mean(network(features))
+    tf.get_variable_scope()
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.assign_add(tf.train.get_global_step(), 1))
+
+
+tf.estimator.Estimator(model_fn, "m").train(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
+""",
+    "nets/__init__.py": "from .small import units\nfrom .parts import network\n",
+    "nets/parts/__init__.py": "from .network import network\n",
+    "nets/parts/network.py": "import tensorflow as tf\n\n\ndef network(x):\n    return tf.layers.dense(x, 1)\n",
+    "nets/small.py": "units = 1\n",
+    "look.py": """\
+import tensorflow as tf
+from nets.parts.network import network
+
+x = tf.placeholder(tf.float32, [None, 1])
+y = network(x)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    print(session.run(y, {x: [[1.0]]}))
+""",
+}
+
+
+def test_a_package_passes_on_what_its_files_have(tmp_path: Path) -> None:
+    """The packages say nothing of TensorFlow: what they import belongs to the Estimator's program all the same, and a
+    session's program that uses it may not turn TensorFlow 2 off there.
+    """
+    for name, text in PASSED_ON.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    result = run(tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "2 programs: all by the bridge." in result.output
+    network = (tmp_path / "nets/parts/network.py").read_text()
+    assert "import tensorflow.compat.v1 as tf" in network and "disable_v2_behavior" not in network
+    look = (tmp_path / "look.py").read_text()
+    assert look.startswith("import keras_estimator  # before TensorFlow: it chooses Keras 2\n")
+    assert "disable_v2_behavior()" in look
+    written = {path: path.read_bytes() for path in tmp_path.rglob("*.py")}
+    assert "migrated" not in run("--force", tmp_path).output
+    assert written == {path: path.read_bytes() for path in tmp_path.rglob("*.py")}
+
+
 def test_from_a_folder_below(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (two / "scripts").mkdir()
     git(two, "mv", "train.py", "scripts/train.py")
