@@ -72,9 +72,15 @@ def outcome_of(outcome: RunOutcome, name: str) -> TaskOutcome:
 
 
 def gone(pids: list[int], within: float) -> bool:
+    def runs(pid: int) -> bool:
+        try:
+            return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:  # at any time, between two looks as well
+            return False
+
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
-        if not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in pids):
+        if not any(runs(pid) for pid in pids):
             return True
         time.sleep(0.02)
     return False
