@@ -841,13 +841,21 @@ class _File:
     # -- libraries -----------------------------------------------------------------------------------------------------
 
     def _libraries(self) -> None:
-        told = set()
+        told: set[tuple[str, str]] = set()
         for binding in self.names.imported():
             package = (binding.origin or "").partition(".")[0]
-            if package in LIBRARIES and package not in told:
-                told.add(package)
-                assert binding.statement is not None
-                message = f"`{package}` needs TensorFlow 1: {LIBRARIES[package]}"
+            if package not in LIBRARIES:
+                continue
+            assert binding.statement is not None
+            message = f"`{package}` needs TensorFlow 1: {LIBRARIES[package]}"
+            function, conditional = self._function_of(binding.statement)
+            if (package, function) in told:
+                continue
+            told.add((package, function))
+            if function:
+                problem = self._problem(binding.statement, "TFM157", message)
+                self.result.missing.append(Missing(package, function, conditional, problem))
+            else:
                 self._block(binding.statement, "TFM157", message)
 
     def _of_library(self, reference: Reference) -> None:

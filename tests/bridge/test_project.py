@@ -265,6 +265,15 @@ def test_imports_of_what_is_gone_go_where_only_branches_read_them() -> None:
     assert not texts and (8, "TFM156") in [(one.line, one.code) for one in findings]
 
 
+def test_library_of_tensorflow_1_in_a_function_that_nothing_calls() -> None:
+    adafactor = "def adafactor():\n    from tensor2tensor.utils import adafactor\n    return adafactor\n"
+    files = {"train.py": TRAIN.format(model="model"), "model.py": f"{MODEL}\n\n{adafactor}"}
+    texts, findings = bridge(files)
+    assert texts and ("TFM180", 11) in [(one.code, one.line) for one in findings]
+    texts, findings = bridge({**files, "model.py": files["model.py"] + "\n\nadafactor()\n"})
+    assert not texts and ("TFM157", 11) in [(one.code, one.line) for one in findings]
+
+
 def test_error_of_a_name_that_is_gone_is_not_left_to_be_caught() -> None:
     caught = "def other(x):\n    try:\n        return tf.contrib.nosuch.a(x)\n    except Exception:\n        return x\n"
     texts, findings = bridge({"train.py": TRAIN.format(model="model"), "model.py": f"{MODEL}\n\n{caught}"})
