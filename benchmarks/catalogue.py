@@ -39,6 +39,8 @@ _ELSEWHERE = (
     "tf.contrib.data.map_and_batch_with_legacy_function",
     "tf.data.experimental.batch_and_drop_remainder",
 )
+# Feature columns are no numbers; those of tf.contrib.layers that are written otherwise.
+_COLUMNS = ("_column", "_with_hash_bucket", "_with_keys", "_with_integerized_feature")
 _KINDS = (
     ("tf.metrics.", "metric"),
     ("tf.contrib.data.", "dataset"),
@@ -59,7 +61,7 @@ _KINDS = (
 def kind_of(symbol: str) -> str:
     """How a row is computed; empty where it is not."""
     last = symbol.rpartition(".")[2]
-    if symbol.startswith(_ELSEWHERE):
+    if symbol.startswith(_ELSEWHERE) or (last.endswith(_COLUMNS) and symbol.startswith("tf.contrib.layers.")):
         return ""
     if "initializer" in last or ".initializers." in symbol:
         return "initializer"

@@ -25,6 +25,9 @@ from capture import Capture, component
 from step_hook import hook_class
 from tracing import ancestors
 
+#: What gives the gradients of several workers, in any kind of accumulator.
+_TAKEN_FROM_WORKERS = "AccumulatorTakeGradient"
+
 
 KNOWN = "_recorded_by_hand"
 
@@ -71,13 +74,15 @@ class ByHand(object):
 
     def collects(self):
         """Whether gradients are applied that earlier calls have added up: in variables, the batches are gone. The loss
-        of such a call would need a batch of its own, or what nobody feeds any more.
+        of such a call would need a batch of its own, or what nobody feeds any more. What workers add up in an
+        accumulator is of this call.
         """
         if self.collected is None:
-            applied = [pair[0] for _, _, pairs in self.of_stepper.values() for pair in pairs]
-            losses = self.losses or self.gradients
-            made_of = [self.of_batches(ancestors(tensors)) for tensors in (applied, losses)]
-            self.collected = bool(applied and made_of[1]) and not made_of[0]
+            applied = ancestors([pair[0] for _, _, pairs in self.of_stepper.values() for pair in pairs])
+            types = {self.graph.get_operation_by_name(name).type for name in applied}
+            of_workers = any(_TAKEN_FROM_WORKERS in one for one in types)
+            of_losses = self.of_batches(ancestors(self.losses or self.gradients))
+            self.collected = bool(applied and of_losses) and not of_workers and not self.of_batches(applied)
         return self.collected
 
     def of_batches(self, reached):
