@@ -222,6 +222,33 @@ tf.train.GradientDescentOptimizer(0.1).apply_gradients([(tape.gradient(loss, wei
         read(runner.run("eager", text))
 
 
+ADDED_UP = """
+x = tf.placeholder(tf.float32, [None, 5])
+y = tf.placeholder(tf.float32, [None, 1])
+loss = mean_error(x, y)
+optimizer = tf.train.GradientDescentOptimizer(0.1)
+pairs = optimizer.compute_gradients(loss)
+sums = [tf.Variable(tf.zeros_like(v.initialized_value()), trainable=False) for _, v in pairs]
+add = [total.assign_add(gradient) for total, (gradient, _) in zip(sums, pairs)]
+apply = optimizer.apply_gradients([(total / 2, v) for total, (_, v) in zip(sums, pairs)])
+clear = [total.assign(tf.zeros_like(total)) for total in sums]
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    for step in range(6):
+        session.run(add, {x: X[8 * step : 8 * step + 8], y: Y[8 * step : 8 * step + 8]})
+        if step % 2:
+            session.run(apply)
+            session.run(clear)
+print("to the end")
+"""
+
+
+def test_gradients_of_earlier_calls_are_told(runner: Runner) -> None:
+    """The program runs to its end; its steps have no batch of their own."""
+    with pytest.raises(UnrecordedTraining, match="gradients that earlier calls of its session add up"):
+        read(runner.run("added-up", DATA + ADDED_UP))
+
+
 @pytest.mark.parametrize("kind", ["asynchronous", "synchronous"])
 def test_between_graph_training_is_recorded(kind: str, runner: Runner) -> None:
     """Two workers and a server, told by arguments who they are; both trainings repeat bit for bit."""
