@@ -18,7 +18,7 @@ from migrator.names.spelling import canonical
 class Reached:
     """What a script does as far as it is known.
 
-    `always` are the symbols of a library that are called under no condition, `sometimes` those that are called where a
+    `always` are the symbols of a library that are read or called under no condition, `sometimes` those that are where a
     condition holds, `entered` the names of the functions of the project that are called. `mentioned` are the names
     that are read where the script comes to, for more than a call. `is_complete` says that the whole script was
     evaluated: a function that is neither entered nor mentioned is never called then.
@@ -53,12 +53,13 @@ def reached(texts: Mapping[Path, str], trees: Iterable[ast.AST], main: Path) -> 
     graphs = [graph for one in program.estimators for graph in one.graphs.values()]
     graphs += [graph for one in program.estimators for use in one.uses for graph in use.inputs.values()]
     effects = [*program.effects, *(effect for graph in graphs for effect in graph.effects)]
-    always = frozenset(canonical(one.operation.symbol) for one in effects if not one.conditions)
-    sometimes = frozenset(canonical(one.operation.symbol) for one in effects if one.conditions)
+    known = [(one.operation.symbol, not one.conditions) for one in effects] + [*program.evaluator.symbols.items()]
+    always = frozenset(canonical(symbol) for symbol, holds in known if holds)
+    sometimes = frozenset(canonical(symbol) for symbol, _ in known) - always
     nodes = [*program.evaluator.called, *(node for graph in graphs for node in graph.entered)]
     entered = frozenset(one.name.value for one in nodes if isinstance(one, cst.FunctionDef))
     mentioned = frozenset(name for tree in trees for name in _mentioned(tree, entered))
-    return Reached(always, sometimes - always, entered, mentioned, program.is_complete)
+    return Reached(always, sometimes, entered, mentioned, program.is_complete)
 
 
 def _mentioned(node: ast.AST, entered: frozenset[str]) -> Iterator[str]:

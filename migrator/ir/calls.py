@@ -408,6 +408,7 @@ def _of_symbol(machine: Machine, owner: str, name: str, site: Site) -> Value:
     if owner.endswith(".FLAGS"):
         cell = machine.store.get(("flag", name))
         return cell if isinstance(cell, Value) else machine.operation(site, "flag", Constant(site, name))
+    machine.reads(whole)
     return Symbol(site, whole)
 
 

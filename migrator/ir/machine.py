@@ -139,6 +139,8 @@ class Machine(ABC):
         self.work = 0
         self.noted: dict[cst.CSTNode, list[Value]] = {}  # what the arguments of calls were, each time
         self.called: set[cst.CSTNode] = set()  # the functions that were entered
+        self.symbols: dict[str, bool] = {}  # what was read of libraries, and whether that was under no condition once
+        self.outer = 0  # conditions under which the function that is called apart is called
         self._shared: dict[tuple[object, ...], Operation] = {}
         self._truths: dict[int, bool | None] | None = None  # found in the question of `decided` under way
 
@@ -192,6 +194,10 @@ class Machine(ABC):
         if self.watch is not None:
             self.watch(effect)
         return operation
+
+    def reads(self, symbol: str) -> None:
+        """Notes that a symbol of a library is read."""
+        self.symbols[symbol] = self.symbols.get(symbol, False) or len(self.conditions) <= self.outer
 
     # -- conditions
 

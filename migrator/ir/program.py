@@ -214,6 +214,7 @@ def called(evaluator: Evaluator, mode: str, function: Value, given: Arguments) -
     site = function.site or evaluator.nowhere
     before = Left.of(evaluator)
     entered, evaluator.called = evaluator.called, set()
+    outer, evaluator.outer = evaluator.outer, len(before.conditions)
     mark = evaluator.store.mark()
     try:
         evaluator.frame = Frame(mode, site, mode)
@@ -224,6 +225,7 @@ def called(evaluator: Evaluator, mode: str, function: Value, given: Arguments) -
     finally:
         before.restore(evaluator)
         entered, evaluator.called = evaluator.called, entered | evaluator.called
+        evaluator.outer = outer
     written = evaluator.store.undo(mark)
     new = {key: value for key, value in written.items() if evaluator.store.get(key) is ABSENT}
     evaluator.store.write(new)

@@ -265,6 +265,16 @@ def test_imports_of_what_is_gone_go_where_only_branches_read_them() -> None:
     assert not texts and (8, "TFM156") in [(one.line, one.code) for one in findings]
 
 
+def test_name_that_is_gone_in_a_mode_of_the_program() -> None:
+    model = MODEL.replace("    loss =", "    if mode == 'infer':\n        return tf.estimator.nothing\n    loss =", 1)
+    files = {"train.py": TRAIN.format(model="model"), "model.py": model}
+    texts, findings = bridge(files)
+    assert texts and ("TFM180", 6) in [(one.code, one.line) for one in findings]
+    predicts = files["train.py"] + "    list(tf.estimator.Estimator(model_fn, 'm').predict(lambda: None))\n"
+    texts, findings = bridge({**files, "train.py": predicts})
+    assert not texts and ("TFM156", 6) in [(one.code, one.line) for one in findings]
+
+
 def test_library_of_tensorflow_1_in_a_function_that_nothing_calls() -> None:
     adafactor = "def adafactor():\n    from tensor2tensor.utils import adafactor\n    return adafactor\n"
     files = {"train.py": TRAIN.format(model="model"), "model.py": f"{MODEL}\n\n{adafactor}"}
