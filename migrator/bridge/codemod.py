@@ -470,13 +470,9 @@ class _File:
 
     def _missing(self, reference: Reference, name: str, code: str, message: str) -> None:
         """A name that is gone stands in the way, at once or where the program is found to come to its function."""
-        function, conditional = self._function_of(reference.nodes[0])
-        if not function:
+        if not self._block_where_reached(reference.nodes[0], name, code, message, reference.nodes[-1]):
             self._stay(reference)
-            self._block(reference.nodes[0], code, message, reference.nodes[-1])
             return
-        problem = self._problem(reference.nodes[0], code, message, reference.nodes[-1])
-        self.result.missing.append(Missing(name, function, conditional, problem))
         head = canonical(reference.head_origin)
         if name.startswith("tf.") and head != "tf" and home_of(head).kind is Kind.NONE:
             # What it is taken from is gone, too: nothing may be left of that where the file is imported.
@@ -485,6 +481,17 @@ class _File:
             self.edits[start, end] = self._of_tensorflow(name)
         else:
             self._stay(reference)
+
+    def _block_where_reached(
+        self, node: ast.AST, name: str, code: str, message: str, end: ast.AST | None = None
+    ) -> bool:
+        """Tells of a name that is gone; whether it stands in a function, and blocks only who comes to that."""
+        function, conditional = self._function_of(node)
+        if function:
+            self.result.missing.append(Missing(name, function, conditional, self._problem(node, code, message, end)))
+        else:
+            self._block(node, code, message, end)
+        return bool(function)
 
     def _function_of(self, node: ast.AST) -> tuple[str, bool]:
         """The function whose body has a node, and whether a branch in there decides about it.
@@ -847,16 +854,11 @@ class _File:
             if package not in LIBRARIES:
                 continue
             assert binding.statement is not None
-            message = f"`{package}` needs TensorFlow 1: {LIBRARIES[package]}"
-            function, conditional = self._function_of(binding.statement)
-            if (package, function) in told:
-                continue
-            told.add((package, function))
-            if function:
-                problem = self._problem(binding.statement, "TFM157", message)
-                self.result.missing.append(Missing(package, function, conditional, problem))
-            else:
-                self._block(binding.statement, "TFM157", message)
+            place = package, self._function_of(binding.statement)[0]
+            if place not in told:
+                told.add(place)
+                message = f"`{package}` needs TensorFlow 1: {LIBRARIES[package]}"
+                self._block_where_reached(binding.statement, package, "TFM157", message)
 
     def _of_library(self, reference: Reference) -> None:
         if reference.origin in OF_HUB:

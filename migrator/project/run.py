@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from migrator.bridge.support import NAME
 from migrator.findings import Finding, Severity
 from migrator.project.gather import Gathered
-from migrator.project.imports import Edges, below, is_concerned, joined
+from migrator.project.imports import below, is_concerned, joined
 from migrator.source.reading import Source, mentions_tensorflow
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def parts_of(gathered: Gathered) -> list[list[Source]]:
     support = {path for path in sources if path.stem == NAME}
     members = {path for path, source in sources.items() if is_concerned(source.raw)} - support
     plain = sources.keys() - members - support
-    passed = {path: _through(path, edges, plain) & members for path in plain}
+    among = {path: edges[path] for path in plain}
+    passed = {path: below(among, [path]) & members for path in plain}
     whole = joined(
         {path, *(edges[path] & members), *(one for other in edges[path] & plain for one in passed[other])}
         for path in sources
@@ -77,11 +78,6 @@ def parts_of(gathered: Gathered) -> list[list[Source]]:
         if any(mentions_tensorflow(sources[path]) for path in part):
             parts.append([source for path, source in sources.items() if path in chosen])
     return parts
-
-
-def _through(start: Path, edges: Edges, plain: Collection[Path]) -> set[Path]:
-    """What a file imports, by itself or through files of `plain`."""
-    return below({path: edges[path] for path in (start, *plain)}, [start])
 
 
 @dataclass(frozen=True)
