@@ -19,7 +19,7 @@ from migrator.harness.case import (
 )
 from migrator.harness.mutants import SENTINELS, Mutant
 from migrator.harness.original import OriginalEvidence, evaluates
-from migrator.harness.protocol import batch_map, l0_runs, l2_data, ladder, name_map, pairing, weight_map
+from migrator.harness.protocol import batch_map, l0_runs, l2_data, ladder, name_map, pairing, tolerance, weight_map
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Array, Recording, read_batch
 from migrator.harness.runs import (
@@ -599,13 +599,18 @@ def _compared_runs(
         rename = names.to_original()
         return spared.sharing(original, spared.measured(original, bad, rename, good), rename)
 
-    control = left_of(again("migrated control", learning_rate_factor=ladder.CONTROL_FACTOR))
+    control = left_of(again("migrated control", learning_rate_factor=_control_factor(evidence)))
     sentinels = {
         mutant.id: left_of(again(f"migrated {mutant.id}", **sentinel_plan(mutant)), compared)
         for mutant in (() if case.both_original else run_ones(compared.recording))
     }
     progress(Progress("migrated", total, total))
     return replace(found, control=control, sentinels=sentinels)
+
+
+def _control_factor(evidence: OriginalEvidence) -> float:
+    recording = evidence.main.recording
+    return tolerance.CONTROL_FACTOR if recording is None else tolerance.control_factor(recording)
 
 
 def run_ones(migrated: Recording) -> tuple[Mutant, ...]:
@@ -643,7 +648,7 @@ def run_in_order(
         "migrated in order, control",
         shape,
         steps=evidence.replicate_limit,
-        learning_rate_factor=ladder.CONTROL_FACTOR,
+        learning_rate_factor=_control_factor(evidence),
         **common,
     )
     progress(Progress("migrated in order", 2, 2))

@@ -20,7 +20,7 @@ from migrator.harness import checkpoints, spared
 from migrator.harness.case import Case, one_trainer
 from migrator.harness.migrated import MigratedEvidence
 from migrator.harness.original import OriginalEvidence
-from migrator.harness.protocol import l4b_single_steps, ladder, tolerance
+from migrator.harness.protocol import l4b_single_steps, tolerance
 from migrator.harness.protocol.l1_variables import AVERAGE
 from migrator.harness.protocol.results import LevelResult
 from migrator.harness.recording import Array, Batch, Recording, RecordingError, chosen_batches, read_batch
@@ -402,7 +402,7 @@ def _compared(
         replay = found.terms.replay(session, batches)
         made = [run("migrated", "migrated single steps", entries, replay)]
         if not made[-1].failed and controlled:
-            factor = ladder.CONTROL_FACTOR
+            factor = tolerance.control_factor(original)
             made.append(run("migrated", "migrated single steps, control", entries, replay, learning_rate_factor=factor))
         _remove(entries)
         return [found.terms.weights_of(one) for one in made]

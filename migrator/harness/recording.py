@@ -290,7 +290,8 @@ class Recording:
     these models trained before. ``in_step``: parameter
     servers make the trainers take their steps together (SyncReplicasOptimizer). ``loop``: the steps are those of a loop
     of the program's own. ``rate_constants`` are whole numbers in a graph's learning rate: steps where it may change.
-    ``thresholds`` are the numbers that a step compares others with (None: not known). ``slot_variables`` are the names
+    ``thresholds`` are the numbers that a step compares others with, ``halves`` the half formats in which it multiplies
+    matrices or convolves (None: not known). ``slot_variables`` are the names
     that slots have in a checkpoint of the original. ``predictions`` are
     those of the calls that predict, and ``exports`` the SavedModels that were written, in their order. ``shuffles`` are
     those of the training data (None: not known). ``effects`` are those of the first task that has any;
@@ -301,7 +302,8 @@ class Recording:
     (None: they are not); ``unmoved``, of a known-bad version then, whether it was the good one bit for bit.
     ``lines`` are those of the user's files, by their paths, where they were watched, and ``printed`` the numbers with
     a point that its tasks printed, ascending. ``conditional``: gradients are applied in a branch of a
-    condition, those of several batches together.
+    condition, those of several batches together. ``racing`` are variables that an update may change before a gradient
+    has read them, where nothing but the recorder keeps it from doing so.
     """
 
     program: str
@@ -337,6 +339,7 @@ class Recording:
     loop: bool = False
     rate_constants: tuple[int, ...] = ()
     thresholds: tuple[float, ...] | None = None
+    halves: tuple[str, ...] | None = None
     slot_variables: dict[tuple[str, str], str] = field(default_factory=dict)
     predictions: tuple[Prediction, ...] = ()
     exports: tuple[Export, ...] = ()
@@ -355,6 +358,7 @@ class Recording:
     lines: Mapping[str, Lines] = field(default_factory=dict)
     printed: tuple[float, ...] = ()
     conditional: bool = False
+    racing: tuple[str, ...] = ()
 
 
 # -- packed tensors --
@@ -407,6 +411,11 @@ def decode_tensor(data: bytes) -> tuple[str, Array]:
         raise ValueError(f"tensor of type {dtype}")
     name, code = _DTYPES[dtype]
     return name, np.frombuffer(content, dtype=code).reshape(shape)
+
+
+def _numbers(dtype: str, value: Array) -> Array:
+    """What `decode_tensor` read as numbers that can be compared: bfloat16 as float32, whose upper half it is."""
+    return (value.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else value
 
 
 def _dimension(data: bytes) -> int:
@@ -619,8 +628,8 @@ def _whole(path: Path) -> dict[str, Array]:
         return _arrays(path)
     header, tensors = _unpack(path)
     whole: dict[str, Array] = {}
-    for part, (_, value) in zip(header["parts"], tensors, strict=True):
-        name = part["name"]
+    for part, (dtype, raw) in zip(header["parts"], tensors, strict=True):
+        name, value = part["name"], _numbers(dtype, raw)
         if value.shape == tuple(part["whole"]):
             whole[name] = value
             continue
@@ -811,7 +820,7 @@ def _activations(tasks: Mapping[str, Path]) -> dict[str, Array]:
         for path in _numbered(folder / "activations"):
             header, tensors = _unpack_some(path)
             pairs = zip(header["names"], tensors, strict=True)
-            return {name: tensor[1] for name, tensor in pairs if tensor is not None}
+            return {name: _numbers(*tensor) for name, tensor in pairs if tensor is not None}
     return {}
 
 
@@ -916,6 +925,7 @@ def read(record_dir: Path) -> Recording:
         other_trainings=_other_trainings(tasks),
         in_step=bool(program.get("in_step", False)),
         conditional=bool(program.get("conditional", False)),
+        racing=tuple(program.get("racing", ())),
         loop=bool(program.get("loop", False)),
         rate_constants=tuple(int(one) for one in program.get("rate_constants", ())),
         slot_variables={
@@ -924,6 +934,7 @@ def read(record_dir: Path) -> Recording:
             for variable, _, slot in [key.rpartition("|")]
         },
         thresholds=None if "thresholds" not in program else tuple(float(one) for one in program["thresholds"]),
+        halves=None if "halves" not in program else tuple(program["halves"]),
         predictions=_predictions(tasks),
         exports=_exports(tasks),
         shuffles=None if program.get("shuffles") is None else tuple(Shuffle.read(one) for one in program["shuffles"]),

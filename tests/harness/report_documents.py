@@ -155,7 +155,7 @@ def make(kind: str, *, steps: int = ORIGINAL.steps, rich: bool = False, **change
     migrated = run(migrated_of(program, float64_sums=rich, **mistake))
     control = None
     if kind != "INCONCLUSIVE" or rich:
-        control = run(migrated_of(program, float64_sums=rich, **mistake), learning_rate_factor=ladder.CONTROL_FACTOR)
+        control = run(migrated_of(program, float64_sums=rich, **mistake), learning_rate_factor=tolerance.CONTROL_FACTOR)
     names = name_map.build(original.variables, migrated.variables)
     replicates = [
         run(program, ulp_seed=int(p["ulp_seed"]), learning_rate_factor=p["learning_rate_factor"])

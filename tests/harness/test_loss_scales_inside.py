@@ -102,3 +102,32 @@ def test_a_factor_of_the_loss_itself_stays(scales: ModuleType) -> None:
 def test_numbers_that_are_computed_eagerly_stay(scales: ModuleType) -> None:
     eager = SimpleNamespace()
     assert scales.unscaled(eager, [eager]) is eager
+
+
+def test_gradients_that_are_clipped_before_they_are_divided(scales: ModuleType) -> None:
+    """The loss is that without the factor; the clipping is at a smaller value than it says."""
+    loss, kernel, bias = a_loss(), of_a_kernel(), of_a_bias()
+    scaled = Tensor("Mul", loss, constant(128.0))
+    norm = Tensor("Sqrt")
+    clipped = [Tensor("Mul", one, norm, rank=2) for one in (kernel, bias)]
+    bounded = [Tensor("Minimum", one, constant(5.0), rank=2) for one in clipped]
+    for one in bounded:
+        Tensor("RealDiv", one, constant(128.0), rank=2)
+    assert scales.unscaled(scaled, [kernel, bias]) is loss
+    assert scales.at(clipped, loss) == 128.0
+    assert scales.at([kernel], of_a_bias()) == 1.0  # nothing is a multiple of that one
+
+
+def test_gradients_that_are_clipped_when_they_are_divided(scales: ModuleType) -> None:
+    loss, kernel = a_loss(), of_a_kernel()
+    Tensor("Mul", loss, constant(128.0))
+    divided = Tensor("RealDiv", kernel, constant(128.0), rank=2)
+    assert scales.at([Tensor("Mul", divided, Tensor("Sqrt"), rank=2)], loss) == 1.0
+
+
+def test_a_scale_that_is_computed_has_no_number(scales: ModuleType) -> None:
+    handle = Tensor("Placeholder", name="scale")
+    loss, kernel = a_loss(), of_a_kernel()
+    Tensor("Mul", loss, Tensor("ReadVariableOp", handle))
+    Tensor("RealDiv", kernel, Tensor("ReadVariableOp", handle), rank=2)
+    assert scales.at([kernel], loss) is None

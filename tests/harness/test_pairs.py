@@ -52,13 +52,24 @@ PAIRS = Path(__file__).parent / "pairs"
                 "wrong_clip": ("DIFFERENT", "L4b"),
             },
         ),
+        # A network that multiplies in bfloat16, by a custom getter and by a policy of Keras.
+        (
+            "half",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "wrong_format": ("DIFFERENT", "L0b"),
+                "wrong_smoothing": ("DIFFERENT", "L7"),
+            },
+        ),
+        # Updates that do not wait for the gradients that read what they change.
+        ("racing", {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4")}),
         # A loss is multiplied, and its gradients are divided again; clipped before that; divided alone.
         (
             "scaled",
             {
                 "migrated": ("EQUIVALENT", None),
                 "optimizer": ("EQUIVALENT", None),
-                "wrong_clip": ("DIFFERENT", "L3"),
+                "wrong_clip": ("DIFFERENT", "L0b"),
                 "wrong_scale": ("DIFFERENT", "L4"),
             },
         ),

@@ -43,7 +43,7 @@ def verify(
     base = ladder.foundation(ours, theirs, names, ["local:0"], ["local:0"])
     levels = base.levels
     if base.comparable:
-        control = control or run(migrated, learning_rate_factor=ladder.CONTROL_FACTOR)
+        control = control or run(migrated, learning_rate_factor=tolerance.CONTROL_FACTOR)
         levels += ladder.numbers(ours, theirs, control, {}, names, limits_of(original))
     return verdict.complete(levels)
 

@@ -255,6 +255,7 @@ def test_every_field_is_a_row_and_a_difference_carries_its_lines() -> None:
         "batch size of each trainer",
         "examples in one update",
         "regularisation terms",
+        "half precision of products",
         "updates of moving averages",
         "dropout rates",
         "replicas",
@@ -281,3 +282,19 @@ def test_flags_are_shown_as_words() -> None:
     level = judge({"settings": {"nesterov": False}}, {"settings": {"nesterov": True}})
     assert (level.differences[0].original, level.differences[0].migrated) == ("False", "True")
     assert level.summary == "optimizer nesterov is False in the original and True in the migrated program"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "status"),
+    [
+        (("float16",), ("float16",), Status.EQUIVALENT),
+        (("float16",), (), Status.DIFFERENT),
+        ((), ("bfloat16",), Status.DIFFERENT),
+        (("float16",), None, Status.EQUIVALENT),  # an eager step shows no operations
+    ],
+)
+def test_half_precision_is_a_setting(ours: object, theirs: object, status: Status) -> None:
+    level = judge({"halves": ours}, {"halves": theirs})
+    assert level.status is status
+    if status is Status.DIFFERENT:
+        assert level.summary.startswith("half precision of products is")

@@ -50,7 +50,7 @@ class TestSentinels:
         assert found.ratio is not None and found.ratio > 1000
 
     def test_another_rate_is_killed_by_the_first_update(self) -> None:
-        control = run(MIGRATED, learning_rate_factor=ladder.CONTROL_FACTOR)
+        control = run(MIGRATED, learning_rate_factor=tolerance.CONTROL_FACTOR)
         found = outcomes({}, control)["learning-rate-x1.01"]
         assert (found.status, found.killed_at) == ("killed", "L4")
 
@@ -65,7 +65,7 @@ class TestSentinels:
 
     def test_a_sentinel_that_changed_no_number_leaves_its_level_another_control(self) -> None:
         ours, theirs = run(ORIGINAL), run(MIGRATED)
-        control = run(MIGRATED, learning_rate_factor=ladder.CONTROL_FACTOR)
+        control = run(MIGRATED, learning_rate_factor=tolerance.CONTROL_FACTOR)
         names = name_map.build(ours.variables, theirs.variables)
         limits = tolerance.derive(ours, replicates(ORIGINAL))
         levels = ladder.numbers(ours, theirs, control, {ladder.SUM_FOR_MEAN: bad(MIGRATED)}, names, limits)
@@ -97,7 +97,7 @@ class TestSentinels:
 
     def test_a_level_whose_sentinel_was_not_caught_is_inconclusive(self) -> None:
         ours, theirs = run(ORIGINAL), run(MIGRATED)
-        control = run(MIGRATED, learning_rate_factor=ladder.CONTROL_FACTOR)
+        control = run(MIGRATED, learning_rate_factor=tolerance.CONTROL_FACTOR)
         names = name_map.build(ours.variables, theirs.variables)
         limits = tolerance.derive(ours, replicates(ORIGINAL))
         for name, level in ((ladder.SUM_FOR_MEAN, "L3"), (ladder.UPDATES_MISSING, "L4")):

@@ -47,6 +47,7 @@ def part_of(
     apart: bool = False,
     bias: tuple[float, float] | None = None,
     replicates: int = 3,
+    halves: tuple[str, ...] | None = None,
 ) -> l4b_single_steps.Part:
     """A start that agrees, then a step in which the migrated program is `far`, its loss off by a share.
 
@@ -69,6 +70,7 @@ def part_of(
         for recordings, value, name in ((originals, bias[0], key), (wrong, bias[1], names("migrated")["b1"])):
             for one in recordings:
                 one.gradients[2][name] = np.full_like(one.gradients[2][name], value)
+    originals[0] = replace(originals[0], halves=halves)
     taken = [l4b_single_steps.Taken(1), l4b_single_steps.Taken(500_000, stress, apart)]
     weights = {1: originals[0].initial, 2: {names("original")[key]: value for key, value in starts[1].items()}}
     part = l4b_single_steps.compared(originals, wrong, taken, weights, RENAMED, versions_differ=True)
@@ -123,6 +125,16 @@ def test_what_rounding_leaves_of_a_saturated_gradient_is_no_difference() -> None
     assert judged(migrated_of(MOMENTUM), stress=STRESS, bias=(0.0, -1.4e-16)).status is Status.EQUIVALENT
     assert judged(migrated_of(MOMENTUM), stress=STRESS, bias=(-1.4e-16, 0.0)).status is Status.EQUIVALENT
     assert judged(migrated_of(MOMENTUM), stress=STRESS, bias=(0.5, 0.0)).status is Status.DIFFERENT
+
+
+def test_a_sum_of_half_precision_that_overflows_in_one_program_alone_says_nothing() -> None:
+    overflow: dict[str, Any] = {"stress": STRESS, "bias": (6e4, np.inf)}
+    assert judged(migrated_of(MOMENTUM), **overflow).status is Status.DIFFERENT
+    level = judged(migrated_of(MOMENTUM), **overflow, halves=("float16",))
+    assert level.status is Status.EQUIVALENT
+    assert level.notes == (f"with {STRESS} numbers of one program are not finite",)
+    without = judged(migrated_of(MOMENTUM), bias=(6e4, np.inf), halves=("float16",))
+    assert without.status is Status.DIFFERENT  # where the data was
 
 
 def test_the_update_of_weights_that_were_made_greater_than_their_slots_says_nothing() -> None:

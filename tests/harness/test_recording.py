@@ -18,6 +18,8 @@ from migrator.harness.recording import (
     Step,
     _arrays,
     _evaluations,
+    _packed,
+    _whole,
     chosen_batches,
     converted_batches,
     decode_tensor,
@@ -411,6 +413,15 @@ def test_a_truncated_archive(tmp_path: Path) -> None:
 def _with_file(folder: Path, name: str, content: bytes) -> Path:
     (folder / name).write_bytes(content)
     return folder
+
+
+def test_gradients_of_bfloat16_are_numbers(tmp_path: Path) -> None:
+    raw = (np.array([1.5, -0.15625], np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    header = {"parts": [{"name": "w", "whole": [2], "offset": [0]}]}
+    folder = _with_file(tmp_path, "00000001", _packed(header, [("bfloat16", raw)]))
+    found = _whole(folder / "00000001")["w"]
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, [1.5, -0.15625])
 
 
 def test_tensors_of_an_unknown_type_are_refused() -> None:

@@ -133,6 +133,14 @@ def cluster_of(program: str, counts: dict[str, int], seeds: dict[str, int] | Non
     return replace(base, steps=tuple(steps), batches=tuple(batches), participation=counts)
 
 
+def test_updates_that_the_original_leaves_to_chance_are_told() -> None:
+    ours, theirs = run(Program(steps=3)), run(migrated_of(Program(steps=3)))
+    tasks = sorted({step.task for step in ours.steps}), sorted({step.task for step in theirs.steps})
+    assert not l0_runs.judge(ours, theirs, *tasks).notes
+    (note,) = l0_runs.judge(replace(ours, racing=("dense/kernel",)), theirs, *tasks).notes
+    assert "the original program" in note and "dense/kernel" in note and "tf.tuple" in note
+
+
 class TestFreeCluster:
     L0 = LevelResult("L0", "Both programs run", Status.EQUIVALENT, "both ran")
     L2 = LevelResult("L2", "Same data", Status.EQUIVALENT, "same")

@@ -1,5 +1,6 @@
 """What a network that is built for training in a graph shows of itself: variables, slots, optimizer, dropouts."""
 
+import halves
 import keras_variables
 import own_optimizers
 import parts
@@ -52,8 +53,8 @@ def stored(variable):
 
 
 def whole_name(variable):
-    """The name of the whole variable that a graph variable is, or is a part of."""
-    variable = stored(variable)[0]
+    """The name of the whole variable that a graph variable is, is a part of, or is cast from (by a custom getter)."""
+    variable = halves.source(stored(variable)[0])
     piece = getattr(variable, "_save_slice_info", None)
     return variable.op.name if piece is None else piece.full_name
 
@@ -117,6 +118,7 @@ class Capture(object):
         self.own_rate = None  # of an optimizer class of the program's own
         self.local = None  # [(gradient, variable)] of this replica alone, where applied ones are of all replicas
         self.conditional = False  # gradients are applied by a condition: they were added up before
+        self.racing = []  # variables that an update may change before all gradients have read them
         self.targets = []  # the losses that optimizers were asked to minimise
         self.computed = []  # [(gradient, variable)] as they were asked for last
         self.counters = set()  # names of variables that count steps, where the program has its own

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import importlib
+import inspect
 
 import keras_optimizers
 import own_optimizers
@@ -149,7 +150,7 @@ def patch_gradients(tf, optimizer, legacy, recorder):
 
     if recorder.factor == 1.0:
         return
-    scaled = set()
+    scaled, moving = set(), set()
 
     @contextlib.contextmanager
     def scaling(self):
@@ -161,8 +162,20 @@ def patch_gradients(tf, optimizer, legacy, recorder):
             scaled.difference_update(added)
 
     def apply_gradients(original, self, *args, **kwargs):
-        with scaling(self):
-            return original(self, *args, **kwargs)
+        if not _updates_by_itself(self) or tf.distribute.get_strategy().num_replicas_in_sync > 1 or id(self) in moving:
+            with scaling(self):
+                return original(self, *args, **kwargs)
+        # Whether its class looks at the rate nobody knows: what it does to the weights is made greater.
+        pairs = list(args[0] if args else kwargs.pop("grads_and_vars"))
+        before = [(variable, tf.identity(variable)) for gradient, variable in pairs if gradient is not None]
+        moving.add(id(self))
+        try:
+            result = original(self, pairs, *args[1:], **kwargs)
+        finally:
+            moving.discard(id(self))
+        for variable, value in before:
+            variable.assign(value + tf.cast(recorder.factor, value.dtype) * (tf.identity(variable) - value))
+        return result
 
     def decayed_rate(original, self, *args, **kwargs):
         value = original(self, *args, **kwargs)
@@ -178,6 +191,13 @@ def patch_gradients(tf, optimizer, legacy, recorder):
         return value * recorder.factor if id(self) in scaled else value
 
     optimizer._BaseOptimizer.learning_rate = property(scaled_rate, rate.fset)
+
+
+def _updates_by_itself(optimizer):
+    """Whether an optimizer's class is the program's own, with an update of its own."""
+    methods = [getattr(type(optimizer), name, None) for name in ("_resource_apply_dense", "update_step")]
+    codes = [getattr(inspect.unwrap(one), "__code__", None) for one in methods if one is not None]
+    return any(code is not None and sources.is_users(code.co_filename) for code in codes)
 
 
 def patch_places(tf, model, callbacks, recorder):

@@ -10,6 +10,7 @@ DIVIDING = ("RealDiv", "Div")
 # What a scale may be read from. A scalar that a graph is given from outside is a Placeholder in it.
 SOURCES = ("Placeholder", "ReadVariableOp", "VarHandleOp", "VariableV2", "Variable")
 ONE = (1.0, {})
+BOUNDING = ("Minimum", "Maximum", "Select", "SelectV2", "ClipByValue")
 
 
 def _same(one, other):
@@ -47,8 +48,18 @@ def scale(tensor):
     return None
 
 
-def _factor(operation, tensor):
-    """What an operation multiplies a tensor by; None where it does something else."""
+def _factor(operation, tensor, clipped=False):
+    """What an operation multiplies a tensor by; None where it does something else. ``clipped``: by what is computed it
+    multiplies as a clipping does, which keeps a gradient that is small enough.
+    """
+    known = _known_factor(operation, tensor)
+    if known is not None or not clipped:
+        return known
+    first = operation.type == "Mul" or (operation.type in DIVIDING and _same(operation.inputs[0], tensor))
+    return ONE if first or operation.type in BOUNDING else None
+
+
+def _known_factor(operation, tensor):
     if operation.type in SAME:
         return ONE
     if operation.type == "Mul":
@@ -72,13 +83,13 @@ def _before(tensor):
         found.append((tensor, factor))
 
 
-def _behind(tensor):
-    """The scales of all multiples of a gradient that are made of it."""
+def _behind(tensor, clipped=True):
+    """The scales of all multiples that are made of a gradient, ``clipped`` or not, or of a loss."""
     found, waiting = [], [(tensor, ONE)]
     while waiting:
         tensor, factor = waiting.pop()
         for operation in tensor.consumers():
-            own = _factor(operation, tensor)
+            own = _factor(operation, tensor, clipped)
             if own is not None:
                 found.append(_product(factor, own))
                 waiting.append((operation.outputs[0], found[-1]))
@@ -98,6 +109,18 @@ def unscaled(loss, gradients):
         if all(any(_undoes(factor, one) for one in found) for found in behind):
             return tensor
     return loss
+
+
+def at(tensors, loss):
+    """The scale that gradients have where a program clips them: one of those that it multiplies the loss by, and
+    that it divides the gradients by afterwards. A number, None where it is computed, 1 where there is none.
+    """
+    factors = [one for one in _behind(loss, clipped=False) if one not in (None, ONE)] if hasattr(loss, "graph") else []
+    behind = [_behind(one) for one in tensors] if factors else []
+    for factor in factors:
+        if behind and all(any(_undoes(factor, one) for one in found) for found in behind):
+            return None if factor[1] else factor[0]
+    return 1.0
 
 
 def _undoes(one, other):

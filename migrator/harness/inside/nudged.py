@@ -1,5 +1,6 @@
 """How far rounding alone moves the metrics of an evaluation: the same one again, its weights moved by one ulp."""
 
+import halves
 import parts
 from capture import components
 
@@ -35,7 +36,8 @@ def make_hook(tf, seed):
             # Those of all replicas, one by one: what reads or sets all at once would be new in the graph.
             variables = [components(one) for one in tf.global_variables() if one.dtype.is_floating]
             values = dict(zip([one[0].name for one in variables], session.run([one[0] for one in variables])))
-            moved = parts.moved_one_ulp(values, seed)
+            half = halves.coarsest(halves.formats(session.graph))
+            moved = parts.moved_one_ulp(values, seed, halves.DIGITS.get(half))
             every = [(copy, one[0].name) for one in variables for copy in one]
             feed = {copy.initializer.inputs[1]: moved[name] for copy, name in every}
             session.run([copy.initializer for copy, _ in every], feed)

@@ -121,9 +121,9 @@ def cut(parts, arrays):
     return pieces
 
 
-def moved_one_ulp(arrays, seed):
+def moved_one_ulp(arrays, seed, digits=None):
     """Every element of every float array moved to its neighbour above or below, at random; depends on seed
-    and name only.
+    and name only. With ``digits``, to that of so many binary digits behind the first: a format that it is cast to.
     """
     moved = {}
     for name, value in arrays.items():
@@ -133,6 +133,10 @@ def moved_one_ulp(arrays, seed):
             continue
         random = np.random.RandomState([int(seed) & 0x7FFFFFFF, zlib.crc32(name.encode("utf-8"))])
         up = random.randint(0, 2, size=value.shape).astype(bool)
+        if digits is not None and value.dtype.itemsize > 2:
+            unit = np.ldexp(1.0, np.frexp(value)[1] - 1 - digits)
+            moved[name] = (value + np.where(up, unit, -unit)).astype(value.dtype)
+            continue
         infinity = value.dtype.type(np.inf)
         moved[name] = np.where(up, np.nextafter(value, infinity), np.nextafter(value, -infinity)).astype(value.dtype)
     return moved

@@ -15,6 +15,7 @@ import own_optimizers
 import parts
 import points
 import predictions
+import races
 import replicas
 import shuffles
 import sources
@@ -121,7 +122,8 @@ class EstimatorRecorder(object):
         if not self.calling_model:
             if self.sessions is not None and self.sessions.building is not None:
                 scaled = own_optimizers.scaled_rate(optimizer, self.factor)
-                return self.sessions.apply_gradients(original, optimizer, pairs, scaled, *args, **kwargs)
+                in_order = self.in_order(self.sessions.building.capture, pairs)
+                return self.sessions.apply_gradients(original, optimizer, pairs, in_order, scaled, *args, **kwargs)
             self.folder.note_unrecorded("an optimizer outside of a graph", sources.user_line())
             return original(optimizer, pairs, *args, **kwargs)
         capture = self.tracing or self.capture
@@ -133,13 +135,21 @@ class EstimatorRecorder(object):
         capture.conditional |= within is not capture.graph or within._get_control_flow_context() is not None
         depth = len(capture.applied)
         with own_optimizers.scaled_rate(optimizer, self.factor):
-            result = original(optimizer, pairs, *args, **kwargs)
+            result = original(optimizer, self.in_order(capture, pairs), *args, **kwargs)
         # A wrapping optimizer calls an inner one, which is the one that holds rates and slots.
         if len(capture.applied) == depth:
             kept = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
             capture.applied.append((optimizer, kept))
             capture.updates.append(result)
         return result
+
+    def in_order(self, capture, pairs):
+        """The gradients as they are applied: all of them first, where an update could come before one of them."""
+        found = races.racing(pairs)
+        if not found:
+            return pairs
+        capture.racing += found
+        return races.gated(self.tf, pairs)
 
     def average(self, original, averages, var_list=None):
         """`ExponentialMovingAverage.apply`: averages of weights stand beside them as the slots of an optimizer do."""

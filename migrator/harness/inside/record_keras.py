@@ -18,6 +18,7 @@ import batches
 import callback_variables
 import drawn
 import even
+import halves
 import keras_optimizers
 import keras_patches
 import keras_variables
@@ -394,6 +395,7 @@ class KerasRecorder(object):
         }
         if graph is not None:
             self.traced["thresholds"] = thresholds(graph)
+            self.traced["halves"] = halves.formats(graph)
         if step.own is not None:
             self.traced["optimizer"] = own_optimizers.described(step.own)
         elif step.optimizers:
@@ -626,6 +628,7 @@ class KerasRecorder(object):
                 traced[key] = None if traced[key] is None or one[key] is None else traced[key] + one[key]
             if "thresholds" in traced:
                 traced["thresholds"] = [*traced["thresholds"], *one.get("thresholds", ())]
+                traced["halves"] = sorted({*traced["halves"], *one.get("halves", ())})
         self.updating = optimizer
         traced["optimizer"] = keras_optimizers.settings(self.tf, optimizer)
         traced["raw_slots"] = keras_optimizers.divides_by_rate(optimizer)
@@ -1227,7 +1230,8 @@ class KerasRecorder(object):
     def run_nudged(self, model_parts, own, seed, run):
         """The results of an evaluation with each of the model's weights moved by one ulp."""
         named = {str(place): values[0] for place, values in enumerate(own)}
-        for place, value in parts.moved_one_ulp(named, seed).items():
+        half = halves.coarsest(self.traced.get("halves") or () if self.traced else ())
+        for place, value in parts.moved_one_ulp(named, seed, halves.DIGITS.get(half)).items():
             assign(self.tf, model_parts[int(place)].variable, value)
         return run()
 

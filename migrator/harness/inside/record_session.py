@@ -256,8 +256,10 @@ class SessionRecorder(object):
         return self.of(graph)
 
     # -- while the graph is built --
-    def apply_gradients(self, original, optimizer, pairs, scaled, *args, **kwargs):
-        """An optimizer at work; ``scaled`` is a context in which its rate is what the plan asks for."""
+    def apply_gradients(self, original, optimizer, pairs, in_order, scaled, *args, **kwargs):
+        """An optimizer at work, which is given its ``pairs`` as they are ``in_order`` (see races.py); ``scaled`` is a
+        context in which its rate is what the plan asks for.
+        """
         known = self.building
         if known is None:
             raise RuntimeError("gradients are applied outside of a graph")
@@ -266,7 +268,7 @@ class SessionRecorder(object):
         self.recorder.saw_gradients(optimizer, pairs)
         depth = len(capture.applied)
         with scaled:
-            result = original(optimizer, pairs, *args, **kwargs)
+            result = original(optimizer, in_order, *args, **kwargs)
         if len(capture.applied) == depth:
             kept = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
             capture.applied.append((optimizer, kept))

@@ -24,6 +24,7 @@ SIBLINGS = (
     "exports",
     "folder",
     "generators",
+    "halves",
     "keras_optimizers",
     "keras_patches",
     "keras_variables",
@@ -36,6 +37,7 @@ SIBLINGS = (
     "parts",
     "points",
     "predictions",
+    "races",
     "record_bridge",
     "record_estimator",
     "record_keras",
@@ -113,7 +115,8 @@ def install(plan):
     - ``seed``: of the random numbers of a TensorFlow 1 program in the graphs for which it sets none, or None
     - ``generators``: a number of which Python's and NumPy's generators and random operations of datasets are seeded
       where the program does not do it (see generators.py), or None
-    - ``ulp_seed``: moves every float initial value to a neighbouring one, or None
+    - ``ulp_seed``: moves every float initial value to a neighbouring one, and likewise what is cast to half precision,
+      or None
     - ``learning_rate_factor``: multiplies every rate that is used
     - ``edited_rate``: multiplies the rates that the program gives its optimizers, as its user would by editing it, or
       None; see edited_rate.py
@@ -155,6 +158,8 @@ def install(plan):
     program = plan.get("program") or ("migrated" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else "original")
     folder = modules["folder"].TaskFolder(plan, program)
     modules["generators"].install(plan)
+    if plan.get("ulp_seed") is not None:
+        modules["halves"].move_casts(int(plan["ulp_seed"]))
     modules["tpu_stand_in"].install(plan, folder, program)
     modules["virtual_devices"].install(plan, program)
     kind = "record_estimator"

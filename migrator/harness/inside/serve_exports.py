@@ -10,6 +10,7 @@ It runs in the migrated program's interpreter. The result is an npz file: arrays
 import json
 import sys
 
+import halves
 import numpy as np
 import tensorflow as tf
 from parts import moved_one_ulp, write_arrays
@@ -194,9 +195,10 @@ def main(job):
             if absent or not same:
                 raise ValueError("no variable of its model is called %s" % (", ".join(absent) or "as in the original"))
             asked = request(inputs, features, ours.keys())
+            half = halves.coarsest(halves.formats(ours.graph))
             ask("own", ours, asked)
             for seed in SEEDS:
-                ours.take(moved_one_ulp(ours.values, seed))
+                ours.take(moved_one_ulp(ours.values, seed, halves.DIGITS.get(half)))
                 ask("nudged%d" % seed, ours, asked)
             theirs.take(same)
             ask("same", theirs, asked)

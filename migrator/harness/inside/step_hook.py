@@ -3,6 +3,7 @@
 import os
 
 import batches
+import halves
 import numpy as np
 import parts
 import points
@@ -141,6 +142,7 @@ def hook_class(recorder, hooks):
                 "replicas": recorder.replicas,
                 "in_step": recorder.in_step,
                 "conditional": capture.conditional,
+                "racing": capture.racing,
                 "rate_constants": constants_of(rate),
                 "slot_variables": {
                     "%s|%s" % (part.name, slot): variable.op.name
@@ -149,6 +151,7 @@ def hook_class(recorder, hooks):
                     if part.shape == part.whole
                 },
                 "thresholds": thresholds(capture.graph, trained),
+                "halves": halves.formats(capture.graph, trained),
                 "shuffles": recorder.shuffles,
                 "replicas_of_batch": recorder.local_replicas,
                 "gradients": "local",

@@ -5,6 +5,7 @@ clipping of its gradients.
 import importlib
 
 import batches
+import loss_scales
 import parts
 
 # An activation of more elements says little that the loss does not say, and takes long to write.
@@ -226,7 +227,8 @@ class Clipping(object):
         self.calls.append((name, _clipping_value(name, *arguments), tensors))
 
     def settings(self, gradients, loss):
-        """{setting: value} of the calls that the gradients went through, as a Keras optimizer names them.
+        """{setting: value} of the calls that the gradients went through, as a Keras optimizer names them; for gradients
+        of a multiple of the loss, the value by that multiple.
 
         A value that is no plain number is text: other forms of clipping, a value that is computed, or several.
         """
@@ -244,9 +246,16 @@ class Clipping(object):
                 for name, value, tensors in self.calls
                 if any(one.graph is graph and one.op.name in reached for one in tensors)
             ]
-        for name, value, _ in calls:
-            found.setdefault(CLIPPING[name], []).append(value)
+        for name, value, tensors in calls:
+            scale = 1.0 if graph is None else loss_scales.at(tensors, loss)
+            found.setdefault(CLIPPING[name], []).append(_of_unscaled(value, scale))
         return {key: one_value(values) for key, values in found.items()}
+
+
+def _of_unscaled(value, scale):
+    if scale == 1.0 or not isinstance(value, float):
+        return value
+    return "%g times the scale of the loss" % value if scale is None else parts.float32(value / scale)
 
 
 def _tensor(value):

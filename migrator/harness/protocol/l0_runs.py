@@ -209,4 +209,16 @@ def judge(
         f"{recording.program} {len(recording.steps)} steps in {len(recording.participation)} task(s)"
         for recording in (original, migrated)
     )
-    return LevelResult(ID, TITLE, Status.EQUIVALENT, f"both ran to their end: {shares}; every loss is finite")
+    summary = f"both ran to their end: {shares}; every loss is finite"
+    return LevelResult(ID, TITLE, Status.EQUIVALENT, summary, notes=_races(original, migrated))
+
+
+def _races(*recordings: Recording) -> tuple[str, ...]:
+    """What was put in order that a program leaves to chance."""
+    return tuple(
+        f"the {one.program} program applies gradients that do not wait for each other: an update of "
+        f"{', '.join(one.racing)} may come before a gradient that reads it, or after. Compared was a training that "
+        "takes all gradients first, as `Optimizer.minimize` and a GradientTape do; tf.tuple(gradients) makes it so"
+        for one in recordings
+        if one.racing
+    )

@@ -368,10 +368,21 @@ def fields(original: Recording, migrated: Recording) -> tuple[Field, ...]:
             ("a regulariser was dropped, or one was added that the original's loss never contained",),
             effect="L3",
         ),
+        _halves(original, migrated),
         _updates(original, migrated),
         *_dropouts(original, migrated),
         _replicas(original, migrated),
     )
+
+
+def _halves(original: Recording, migrated: Recording) -> Field:
+    """In which half formats products are summed up. The numbers of another format are inside the noise of a half one,
+    so that none of them says it.
+    """
+    ours, theirs = (None if one.halves is None else ", ".join(one.halves) or "none" for one in (original, migrated))
+    equal = None if ours is None or theirs is None else ours == theirs
+    causes = ("a cast was left out or added, or a mixed precision policy is not that of the original",)
+    return Field("half precision of products", ours, theirs, equal, causes)
 
 
 def _replicas(original: Recording, migrated: Recording) -> Field:

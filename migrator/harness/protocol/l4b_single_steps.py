@@ -22,7 +22,6 @@ from migrator.harness.recording import Array, Recording
 
 T = TypeVar("T")
 ID, TITLE = "L4b", "Same single steps"
-CONTROL = "the migrated program with a learning rate 1% higher"
 #: Under stress, the share of the greatest value that a number has to be off to be another branch and not rounding.
 GROSS = 1e-3
 
@@ -58,9 +57,9 @@ def _table(recording: Recording, taken: Sequence[Taken], rename: Mapping[str, st
     }
 
 
-def _usable(table: Measurements, taken: Sequence[Taken]) -> set[int]:
-    """The places whose numbers can be compared: under stress only those where the original's are all finite."""
-    broken = {step for (_, step), value in table.items() if not compare.finite(value)}
+def _usable(tables: Sequence[Measurements], taken: Sequence[Taken]) -> set[int]:
+    """The places whose numbers can be compared: under stress only those where all of some tables are finite."""
+    broken = {step for table in tables for (_, step), value in table.items() if not compare.finite(value)}
     return {place for place, one in enumerate(taken, start=1) if place not in broken or not one.stress}
 
 
@@ -133,7 +132,8 @@ def compared(
     control: Others = {}
     if wrong is not None:
         control = {**_table(wrong, taken, to_original), **measurements.gone(wrong, table)}
-    steps = _usable(table, taken)
+    # Where sums of half precision come near its greatest number, the order of their terms decides which is finite.
+    steps = _usable([table, other] if ours.halves else [table], taken)
     families = [{(key[0].family, key[1]) for key in one} for one in (table, other)]
     common = families[0] & families[1]  # what only one of two recorders writes is no finding about a program
 
@@ -159,8 +159,10 @@ def compared(
     ordinary = [one.number for place, one in enumerate(taken, start=1) if place in steps and not one.stress]
     tried = [one.stress for place, one in enumerate(taken, start=1) if place in steps and one.stress]
     visible = [place for place in steps - stressed if any(f.outside for f in seen.findings if f.step == place)]
-    verdict = Control(CONTROL, bool(visible), seen.where(lambda f: f.step not in stressed).strongest())
-    notes = _notes(found, taken, steps, stressed)
+    verdict = Control(
+        tolerance.control_name(ours), bool(visible), seen.where(lambda f: f.step not in stressed).strongest()
+    )
+    notes = _notes(found, taken, steps, stressed, bool(ours.halves))
     different = _different(outside, taken, ours, theirs, to_original, verdict, notes) if outside else None
     said = branches(ours, theirs, bool(tried))
     bare = tolerance.derive(ours, (), versions_differ=versions_differ, starts=starts, added=added)
@@ -177,7 +179,7 @@ def judge(parts: Sequence[Part]) -> LevelResult:
         return not_tried("no step was taken that both programs recorded")
     different = next((part.different for part in parts if part.different is not None), None)
     strongest = max((one.control.ratio for one in parts if one.control.ratio is not None), default=None)
-    verdict = Control(CONTROL, any(part.control.detected for part in parts), strongest)
+    verdict = Control(parts[0].control.name, any(part.control.detected for part in parts), strongest)
     if different is not None:
         return replace(different, control=verdict)
     ordinary = {number for part in parts for number in part.ordinary}
@@ -190,7 +192,7 @@ def judge(parts: Sequence[Part]) -> LevelResult:
         summary += f"; so do steps with {', with '.join(tried)}"
     if not verdict.detected:
         status, reason = Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED
-        summary = f"this workload cannot show the error: {CONTROL} stays inside the tolerance too"
+        summary = f"this workload cannot show the error: {verdict.name} stays inside the tolerance too"
     return LevelResult(
         ID,
         TITLE,
@@ -245,11 +247,14 @@ def branches(original: Recording, migrated: Recording, tried: bool) -> tuple[str
     return tuple(said)
 
 
-def _notes(found: Judgement, taken: Sequence[Taken], steps: set[int], stressed: set[int]) -> list[str]:
+def _notes(
+    found: Judgement, taken: Sequence[Taken], steps: set[int], stressed: set[int], halves: bool = False
+) -> list[str]:
     notes = []
     left = [one.stress for place, one in enumerate(taken, start=1) if one.stress and place not in steps]
     if left:
-        notes.append(f"with {', with '.join(left)} the original's own numbers are not finite")
+        whose = "numbers of one program" if halves else "the original's own numbers"
+        notes.append(f"with {', with '.join(left)} {whose} are not finite")
     unmeasured = sorted({taken[f.step - 1].number for f in found.unjudged if f.step not in stressed})
     if unmeasured:
         notes.append(f"single steps {_listed(unmeasured)}: some numbers have no noise floor")

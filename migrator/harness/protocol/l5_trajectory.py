@@ -211,7 +211,7 @@ def judge(
         divergences=lambda outside: causes.divergences(causes.evidence(original, migrated, to_original), outside),
         beyond=beyond,
         horizon_step=trusted,
-        notes=_notes(found, trusted, measured, last, one_sided, when),
+        notes=_notes(found, trusted, measured, last, one_sided, when, 100 * (control_factor - 1)),
         excluded=judging.smallest_error(visible, limits.c[TRAJECTORY], control_factor),
     )
 
@@ -231,11 +231,12 @@ def _notes(
     last: int,
     one_sided: Sequence[int],
     when: Callable[[Quantity, int], int],
+    higher: float,
 ) -> list[str]:
     notes = []
     if trusted < min(measured, last):
         end = min(measured, last)
-        notes.append(f"{_span(trusted + 1, end)}: there a rate 1% higher cannot be told from rounding noise")
+        notes.append(f"{_span(trusted + 1, end)}: there a rate {higher:.2g}% higher cannot be told from rounding noise")
     if measured < last:
         note = f"{_span(measured + 1, last)}: no replicate went so far, so that there is no noise floor"
         greatest = _greatest(found)

@@ -29,8 +29,6 @@ from migrator.harness.protocol.tolerance import Tolerance
 from migrator.harness.protocol.verdict import TITLES
 from migrator.harness.recording import Array, Recording
 
-CONTROL_FACTOR = 1.01
-CONTROL = "the migrated program with a learning rate 1% higher"
 #: The sentinels that are run; the learning rate is the control run, and the data that of the original.
 SUM_FOR_MEAN, UPDATES_MISSING = "sum-for-mean", "update-ops-missing"
 RUN_SENTINELS = (SUM_FOR_MEAN, UPDATES_MISSING)
@@ -122,16 +120,17 @@ def numbers(
     its consequence.
     """
     rename = names.to_original()
+    wrong, factor = tolerance.control_name(original), tolerance.control_factor(original)
     seen = {name: run for name, run in bad.items() if not unobservable(run, migrated)}
     summed = _first_steps(original, seen.get(SUM_FOR_MEAN), rename, limits)
     updates = _first_steps(original, seen.get(UPDATES_MISSING), rename, limits)
     judges: tuple[Callable[[], LevelResult], ...] = (
         lambda: l3_forward.judge(original, migrated, limits, rename, control=_as_control(summed, SUM_FOR_MEAN)),
         lambda: _both_controls(
-            l4_state.judge(original, migrated, control, rename, limits, CONTROL),
+            l4_state.judge(original, migrated, control, rename, limits, wrong, control_factor=factor),
             _as_control(updates, UPDATES_MISSING),
         ),
-        lambda: l5_trajectory.judge(original, migrated, control, rename, limits, CONTROL),
+        lambda: l5_trajectory.judge(original, migrated, control, rename, limits, wrong, control_factor=factor),
     )
     levels: list[LevelResult] = []
     for judge in judges:
@@ -319,10 +318,20 @@ def in_order(
     started = time.perf_counter()
     limits = tolerance.derive(original, replicates, versions_differ=versions_differ, limited=limited)
     rename = names.to_original()
+    wrong, factor = tolerance.control_name(original), tolerance.control_factor(original)
     levels = (
-        l4_state.judge(original, migrated, control, rename, limits, CONTROL),
+        l4_state.judge(original, migrated, control, rename, limits, wrong, control_factor=factor),
         l5_trajectory.judge(
-            original, migrated, control, rename, limits, CONTROL, level_id="L5s", title=TITLES["L5s"], turns=True
+            original,
+            migrated,
+            control,
+            rename,
+            limits,
+            wrong,
+            control_factor=factor,
+            level_id="L5s",
+            title=TITLES["L5s"],
+            turns=True,
         ),
     )
     worst = next(

@@ -15,6 +15,10 @@ the same program on true 1.15.5 against 2.15.1 up to 0.36, in trajectories of sm
 Estimator, on 2.15.1 and on 2.21, up to 0.15, and 4.6 behind a batch normalisation, whose division by a small standard
 deviation magnifies what its replicates show as well.
 
+In half precision the replicates tell all: what is cast to it is moved by one unit of its last place there (see
+inside/halves.py). Whether a program computes in it at all is a setting (L0b), since its floor is far above what the
+other format shows.
+
 Six replicates tell how far rounding may take a training apart. Where two programs are no further apart than one
 rounding takes any of their numbers (`derive` without replicates), the answer cannot change what is said of them, and
 one replicate is enough: it says whether the original repeats itself and how far out a known-bad version stands.
@@ -54,6 +58,9 @@ UNSTABLE = 16.0
 LAST_STATE_STEP = 10
 
 FORWARD, UPDATE, TRAJECTORY = "forward", "update", "trajectory"
+#: What the control multiplies the learning rate by: an error that has to be seen. In half precision a rounding alone is
+#: 0.1 % (float16) or 0.8 % (bfloat16) of a gradient, so that an error of 1 % of a step is inside eight of them.
+CONTROL_FACTOR, HALF_CONTROL_FACTOR = 1.01, 1.1
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,16 @@ class Tolerance:
     def stable(self, part: str) -> bool:
         """Whether the replicates agree well enough about this part to give a floor."""
         return all(ratio <= UNSTABLE for ratio in self.held_out[part])
+
+
+def control_factor(original: Recording) -> float:
+    """By how much the control's learning rate is higher than that of a program with this original."""
+    return HALF_CONTROL_FACTOR if original.halves else CONTROL_FACTOR
+
+
+def control_name(original: Recording) -> str:
+    """The control in words."""
+    return f"the migrated program with a learning rate {100 * (control_factor(original) - 1):.2g}% higher"
 
 
 def part_of(quantity: Quantity, step: int) -> str:
@@ -116,8 +133,8 @@ def kappa(optimizer: Optimizer | None) -> float:
 
 
 def replicate_plans(optimizer: Optimizer | None, count: int = REPLICATES) -> tuple[dict[str, float | int], ...]:
-    """For each replicate the part of the plan that moves it: every initial weight by one ulp, the rate by
-    kappa*eps.
+    """For each replicate the part of the plan that moves it: every initial weight, and what is cast to half precision,
+    by one ulp, the rate by kappa*eps.
     """
     move = kappa(optimizer) * EPS
     return tuple(
@@ -152,7 +169,8 @@ def _slot_condition(quantity: Quantity, optimizer: Optimizer | None) -> float:
 def _rounding(
     value: compare.Array, start: compare.Array | None, *, own: float, spread: float, condition: float
 ) -> float:
-    """The least floor that float32 arithmetic itself allows for this value, whatever the replicates show.
+    """The least floor that the arithmetic of its format (float32, where that is no coarser) itself allows for this
+    value, whatever the replicates show.
 
     A stored weight is rounded on the scale of the weight (`own` times); only what training added to it since
     `start` has gone through the reductions, so only that part is multiplied by `spread` (sqrt(n) for
@@ -166,7 +184,7 @@ def _rounding(
     moved = scale
     if start is not None and start.shape == value.shape:
         moved, _ = compare.greatest_difference(value, start)
-    return EPS * (own * scale + max(spread, condition) * moved)
+    return max(EPS, float(np.finfo(value.dtype).eps)) * (own * scale + max(spread, condition) * moved)
 
 
 Starts = Mapping[int, Mapping[str, compare.Array]]

@@ -108,5 +108,7 @@ def _equivalent(levels: dict[str, LevelResult]) -> str:
         sentence += f"; {artefacts.summary}"
     control = l4.control.ratio if l4.control is not None else None
     if control is not None:
-        sentence += f"; a learning rate 1% higher stands out by {control:.3g} noise floors"
+        assert l4.control is not None
+        wrong = l4.control.name.removeprefix("the migrated program with ")
+        sentence += f"; {wrong} stands out by {control:.3g} noise floors"
     return sentence

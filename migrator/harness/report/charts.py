@@ -23,7 +23,7 @@ LEAST_RATIO, GREATEST_RATIO = 1e-2, 1e6
 LABELS = {
     "original": "original",
     "migrated": "migrated",
-    "control": "control: learning rate 1% higher",
+    "control": "control: a higher learning rate",
 }
 Points = list[tuple[int, float]]
 

@@ -377,6 +377,11 @@ def _not_shown(
             f"distribution: of the {original.own_workers} workers in the program's own process the first took all "
             "steps; with several, updates arrive in a random order"
         )
+    if original is not None and original.racing:
+        lines.append(
+            f"updates of {', '.join(original.racing)} before gradients that read them, as the original may run: it was "
+            "run with all gradients first"
+        )
     if original is not None:
         lines += _limits_of_data(original)
     if case.get("data_sample") is not None:

@@ -1,0 +1,65 @@
+"""Updates of a graph that nothing keeps from running before a gradient that is still to be taken.
+
+A variable of TensorFlow 1 is changed in place. `Optimizer.minimize` waits for all gradients, `tf.gradients` and
+`apply_gradients` do not: an update may change a weight that the gradient of another one, further back in the network,
+still reads. Which of the two is first nobody has decided, and it changes from run to run. Programs that are compared
+take their gradients first, as the others do.
+"""
+
+_STORED = ("VariableV2", "Variable")
+_PASSING = ("Identity", "Enter", "Switch")
+
+
+def _tensor(gradient):
+    return getattr(gradient, "values", gradient)
+
+
+def _readers(operation):
+    """The operations that read a variable where it is stored."""
+    found, waiting = [], list(operation.outputs)
+    while waiting:
+        for consumer in waiting.pop().consumers():
+            if consumer.type in _PASSING:
+                waiting.extend(consumer.outputs[:1] if consumer.type != "Switch" else consumer.outputs)
+            else:
+                found.append(consumer)
+    return found
+
+
+def _of_which(graph, tensors):
+    """For every operation a number whose bits say which of some tensors depend on it."""
+    bits = {}
+    for place, tensor in enumerate(tensors):
+        bits[tensor.op] = bits.get(tensor.op, 0) | 1 << place
+    # Operations come after what they depend on, but for those of loops, which come round.
+    for operation in reversed(graph.get_operations()):
+        own = bits.get(operation, 0)
+        if own:
+            for before in [tensor.op for tensor in operation.inputs] + list(operation.control_inputs):
+                bits[before] = bits.get(before, 0) | own
+    return bits
+
+
+def racing(pairs):
+    """The names of the variables that an update may change before a gradient of another variable has read them."""
+    pairs = [(_tensor(gradient), variable) for gradient, variable in pairs if gradient is not None]
+    if len(pairs) < 2 or not all(hasattr(gradient, "graph") for gradient, _ in pairs):
+        return []
+    graph = pairs[0][0].graph
+    operations = [getattr(variable, "op", None) for _, variable in pairs]
+    if not any(getattr(one, "type", None) in _STORED for one in operations):
+        return []
+    bits = _of_which(graph, [gradient for gradient, _ in pairs])
+    found = []
+    for place, operation in enumerate(operations):
+        if operation is None or operation.type not in _STORED or operation.graph is not graph:
+            continue
+        read = [bits.get(reader, 0) for reader in _readers(operation)]
+        if any(depending and not depending >> place & 1 for depending in read):
+            found.append(operation.name)
+    return found
+
+
+def gated(tf, pairs):
+    """The same gradients, none of which is ready before all are."""
+    return list(zip(tf.tuple([gradient for gradient, _ in pairs]), [variable for _, variable in pairs]))

@@ -1,0 +1,87 @@
+"""Updates that nothing keeps from running before a gradient that is still to be taken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+INSIDE = Path(__file__).parents[2] / "migrator" / "harness" / "inside"
+
+
+@pytest.fixture
+def races(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The module as a training process has it: among its siblings, under plain names."""
+    monkeypatch.syspath_prepend(str(INSIDE))
+    import races  # type: ignore[import-not-found]
+
+    yield races
+    sys.modules.pop("races", None)
+
+
+class Graph:
+    """Operations in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.made: list[Operation] = []
+
+    def get_operations(self) -> list[Operation]:
+        return self.made
+
+    def add(self, kind: str, *inputs: Tensor, after: tuple[Operation, ...] = (), name: str = "") -> Tensor:
+        return Operation(self, kind, inputs, after, name).outputs[0]
+
+
+class Operation:
+    def __init__(
+        self, graph: Graph, kind: str, inputs: tuple[Tensor, ...], after: tuple[Operation, ...], name: str
+    ) -> None:
+        self.graph, self.type, self.inputs, self.control_inputs, self.name = graph, kind, inputs, after, name
+        self.outputs = [Tensor(self)]
+        graph.made.append(self)
+        for one in inputs:
+            one.used.append(self)
+
+
+class Tensor:
+    def __init__(self, op: Operation) -> None:
+        self.op, self.graph = op, op.graph
+        self.used: list[Operation] = []
+
+    def consumers(self) -> list[Operation]:
+        return self.used
+
+
+def network(kind: str, waits: bool = False) -> list[tuple[Any, Any]]:
+    """Two layers: the gradient of the first one's weight reads the second one's, whose own does not."""
+    graph = Graph()
+    first, second = (graph.add(kind, name=name) for name in ("first", "second"))
+    hidden = graph.add("MatMul", graph.add("Identity", first))
+    read = graph.add("Identity", second)
+    loss = graph.add("MatMul", hidden, read)
+    of_second = graph.add("MatMul", hidden, loss)
+    of_first = graph.add("MatMul", loss, read)
+    if waits:
+        group = graph.add("NoOp", after=(of_first.op, of_second.op)).op
+        of_first, of_second = (graph.add("Identity", one, after=(group,)) for one in (of_first, of_second))
+    return [(of_first, first), (of_second, second), (None, first)]
+
+
+def test_a_weight_that_another_gradient_still_reads(races: ModuleType) -> None:
+    assert races.racing(network("VariableV2")) == ["second"]
+
+
+def test_gradients_that_wait_for_all_others(races: ModuleType) -> None:
+    assert races.racing(network("VariableV2", waits=True)) == []
+
+
+def test_a_variable_that_is_read_once_and_for_all(races: ModuleType) -> None:
+    assert races.racing(network("VarHandleOp")) == []
+
+
+def test_a_single_weight_has_no_other(races: ModuleType) -> None:
+    assert races.racing(network("VariableV2")[:1]) == []
