@@ -61,13 +61,12 @@ class Problem:
 class Missing:
     """A name that is gone, in a function: it raises only if the program comes there.
 
-    `function` is the name of the innermost function around it, and `conditional` says that a branch of that function
-    decides whether the line runs. `problem` is what to tell where the program is known to come there.
+    `function` is the name of the innermost function around it. `problem` is what to tell where the program is known to
+    come there.
     """
 
     symbol: str
     function: str
-    conditional: bool
     problem: Problem
 
 
@@ -461,7 +460,7 @@ class _File:
     def _gone(self, reference: Reference, name: str) -> None:
         head = canonical(reference.head_origin)
         if len(reference.nodes) == 1 and head == name and reference.binding is not None:
-            if reference.binding.statement is not None and not self._function_of(reference.nodes[0])[0]:
+            if reference.binding.statement is not None and not self._function_of(reference.nodes[0]):
                 self._stay(reference)  # told at its import
                 return
             if isinstance(reference.binding.node, ast.Assign):
@@ -486,28 +485,26 @@ class _File:
         self, node: ast.AST, name: str, code: str, message: str, end: ast.AST | None = None
     ) -> bool:
         """Tells of a name that is gone; whether it stands in a function, and blocks only who comes to that."""
-        function, conditional = self._function_of(node)
+        function = self._function_of(node)
         if function:
-            self.result.missing.append(Missing(name, function, conditional, self._problem(node, code, message, end)))
+            self.result.missing.append(Missing(name, function, self._problem(node, code, message, end)))
         else:
             self._block(node, code, message, end)
         return bool(function)
 
-    def _function_of(self, node: ast.AST) -> tuple[str, bool]:
-        """The function whose body has a node, and whether a branch in there decides about it.
+    def _function_of(self, node: ast.AST) -> str:
+        """The function whose body has a node.
 
         It is "" at the top level, and in a `try`: what catches the error of a name that is gone goes on without it.
         """
-        conditional, child, parent = False, node, self.parents.get(node)
+        child, parent = node, self.parents.get(node)
         while parent is not None:
             if isinstance(parent, ast.Try) and child in parent.body and parent.handlers:
                 break
             if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and child in parent.body:
-                return parent.name, conditional
-            is_branch = isinstance(parent, (ast.If, ast.IfExp, ast.While)) and child is not parent.test
-            conditional |= is_branch or (isinstance(parent, ast.BoolOp) and child is not parent.values[0])
+                return parent.name
             child, parent = parent, self.parents.get(parent)
-        return "", conditional
+        return ""
 
     def _is_namespace_of_uses(self, reference: Reference, name: str) -> bool:
         """Whether `layers = tf.contrib.layers` only gives a module another name: what is taken of it is looked at."""
@@ -854,7 +851,7 @@ class _File:
             if package not in LIBRARIES:
                 continue
             assert binding.statement is not None
-            place = package, self._function_of(binding.statement)[0]
+            place = package, self._function_of(binding.statement)
             if place not in told:
                 told.add(place)
                 message = f"`{package}` needs TensorFlow 1: {LIBRARIES[package]}"

@@ -476,7 +476,7 @@ class _Project:
                 texts = {one: self.texts[one] for one in self.imports.reach(root) if one in self.imports.trees}
                 self.known[root] = reached(texts, [self.imports.trees[one] for one in texts], root)
         known = [self.known[root] for root in roots]
-        return not known or any(one.comes_to(missing.symbol, missing.function, missing.conditional) for one in known)
+        return not known or any(one.comes_to(missing.symbol, missing.function) for one in known)
 
     def _stars(self, path: Path) -> Stars:
         """What other files have to do with the `import *` statements of one."""

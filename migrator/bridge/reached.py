@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,15 +14,17 @@ from migrator.ir.files import Parsed, Together
 from migrator.ir.program import understood
 from migrator.names.spelling import canonical
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
 
 @dataclass(frozen=True)
 class Reached:
     """What a script does as far as it is known.
 
     `always` are the symbols of a library that are read or called under no condition, `sometimes` those that are where a
-    condition holds, `entered` the names of the functions of the project that are called. `mentioned` are the names
-    that are read where the script comes to, for more than a call. `is_complete` says that the whole script was
-    evaluated: a function that is neither entered nor mentioned is never called then.
+    condition holds, `entered` the names of functions of the project all of which are called: what they read was seen.
+    `mentioned` are the names that are read where the script comes to, for more than a call. `is_complete` says that the
+    whole script was evaluated: a function that is neither entered nor mentioned is never called then.
     """
 
     always: frozenset[str]
@@ -30,19 +33,16 @@ class Reached:
     mentioned: frozenset[str]
     is_complete: bool
 
-    def comes_to(self, symbol: str, function: str, conditional: bool) -> bool:
-        """Whether the script has to be taken to come to a symbol in a function.
-
-        `conditional` says that a branch of the function decides it. What is not known counts as what the text says.
-        """
+    def comes_to(self, symbol: str, function: str) -> bool:
+        """Whether the script has to be taken to come to a symbol in a function. What is not known is taken to be so."""
         if symbol in self.always:
             return True
-        if symbol in self.sometimes or conditional:
+        if symbol in self.sometimes:
             return False
-        return function in self.entered or function in self.mentioned or not self.is_complete
+        return not self.is_complete or (function not in self.entered and function in self.mentioned)
 
 
-def reached(texts: Mapping[Path, str], trees: Iterable[ast.AST], main: Path) -> Reached:
+def reached(texts: Mapping[Path, str], trees: Sequence[ast.AST], main: Path) -> Reached:
     """What a script of a project does, by the texts and the trees of its files; of one that does not parse, nothing."""
     try:
         files = {path: Parsed(path, cst.parse_module(text)) for path, text in texts.items()}
@@ -57,9 +57,11 @@ def reached(texts: Mapping[Path, str], trees: Iterable[ast.AST], main: Path) -> 
     always = frozenset(canonical(symbol) for symbol, holds in known if holds)
     sometimes = frozenset(canonical(symbol) for symbol, _ in known) - always
     nodes = [*program.evaluator.called, *(node for graph in graphs for node in graph.entered)]
-    entered = frozenset(one.name.value for one in nodes if isinstance(one, cst.FunctionDef))
-    mentioned = frozenset(name for tree in trees for name in _mentioned(tree, entered))
-    return Reached(always, sometimes, entered, mentioned, program.is_complete)
+    defined = Counter(one.name for tree in trees for one in ast.walk(tree) if isinstance(one, _FUNCTIONS))
+    called = Counter(one.name.value for one in {*nodes} if isinstance(one, cst.FunctionDef))
+    mentioned = frozenset(name for tree in trees for name in _mentioned(tree, frozenset(called)))
+    partly = {name for name, count in called.items() if count < defined[name]}  # some of the functions of a name
+    return Reached(always, sometimes, frozenset(called) - partly, mentioned | partly, program.is_complete)
 
 
 def _mentioned(node: ast.AST, entered: frozenset[str]) -> Iterator[str]:
@@ -68,7 +70,7 @@ def _mentioned(node: ast.AST, entered: frozenset[str]) -> Iterator[str]:
     A function that is called by its name is left out: the script would have entered it.
     """
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) and child.name not in entered:
+        if isinstance(child, _FUNCTIONS) and child.name not in entered:
             continue
         if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
             if not (isinstance(node, ast.Call) and child is node.func):

@@ -8,6 +8,7 @@ followed and what they leave is an `Either`; a loop of unknown length is followe
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,9 +16,25 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.ir import calls, expressions, statements
+from migrator.ir.builtin import lineage
 from migrator.ir.machine import Arguments, Condition, Effect, File, Files, Machine, Region, TooMuch
 from migrator.ir.store import ABSENT
-from migrator.ir.values import Class, Constant, Frame, Function, Method, Module, Object, Scope, Site, Value
+from migrator.ir.values import (
+    Class,
+    Constant,
+    Either,
+    Frame,
+    Function,
+    Method,
+    Module,
+    Object,
+    Partial,
+    Scope,
+    Site,
+    Symbol,
+    Unknown,
+    Value,
+)
 from migrator.names.bindings import bound_in, names_read
 
 
@@ -164,14 +181,48 @@ def started(evaluator: Evaluator, main: File) -> None:
         evaluator.conditions.clear()
 
 
-def executed(evaluator: Evaluator, main: File) -> None:
-    """Evaluates a file as the script that is run, and nothing that it does not call."""
+def executed(evaluator: Evaluator, main: File, handed: list[tuple[Value, bool]] | None = None) -> None:
+    """Evaluates a file as the script that is run, and nothing that it does not call.
+
+    `handed` is what libraries are given, which may grow meanwhile, each with whether a condition decides it: its
+    functions are called, and the methods of objects of their classes.
+    """
     try:
         evaluator.load(main)
+        for value, conditional in handed or ():
+            with evaluator.under(Unknown(value.site, "a library is given it"), True) if conditional else nullcontext():
+                _entered(evaluator, value)
     except (TooMuch, RecursionError):
         evaluator.complete = False
         evaluator.regions.clear()
         evaluator.conditions.clear()
+
+
+def _entered(evaluator: Evaluator, value: Value) -> None:
+    """Calls the functions of a value that nothing has called."""
+    content, entries = evaluator.content_of(value), evaluator.entries_of(value)
+    if content is not None:
+        for one in content.items:
+            _entered(evaluator, one)
+    elif entries is not None:
+        for _, one in entries.items.values():
+            _entered(evaluator, one)
+    elif isinstance(value, Either):
+        _entered(evaluator, value.then)
+        _entered(evaluator, value.otherwise)
+    elif isinstance(value, Partial):
+        _entered(evaluator, value.function)
+    elif isinstance(value, Method) and value.function is not None and isinstance(value.owner, Object):
+        if value.function.node not in evaluator.called:
+            evaluator.apart(partial(evaluator.enter_function, value.function, value.owner))
+    elif isinstance(value, Function):
+        if value.node not in evaluator.called:
+            evaluator.apart(partial(evaluator.enter_function, value))
+    elif isinstance(value, Object) and isinstance(value.of, Class):
+        family = lineage(value.of)
+        if any(isinstance(base, Symbol) and base.name != "object" for one in family for base in one.bases):
+            for one in family:
+                evaluator.enter_class(one)
 
 
 def _functions(evaluator: Evaluator, module: Module, node: cst.Module) -> list[Function]:

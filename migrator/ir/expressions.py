@@ -97,6 +97,8 @@ def _name(machine: Machine, node: cst.Name, scope: Scope) -> Value:
     if node.value in _SINGLETONS:
         return Constant(machine.site(node, scope), _SINGLETONS[node.value])
     found = look_up(machine, node.value, scope)
+    if isinstance(found, Symbol):
+        machine.reads(found.name)
     return found if found is not None else Unknown(machine.site(node, scope), f"`{node.value}` has no known value here")
 
 

@@ -110,9 +110,15 @@ class Program:
 
 
 def understood(files: Files, main: File, only_executed: bool = False) -> Program:
-    """The program of a script; `only_executed` leaves out functions that nothing calls, which come last otherwise."""
+    """The program of a script; functions that nothing calls come last.
+
+    `only_executed` leaves those out, but for what libraries are given: they are taken to call it.
+    """
     reader = _Reader(files, main)
-    (executed if only_executed else started)(reader.evaluator, main)
+    if only_executed:
+        executed(reader.evaluator, main, reader.handed)
+    else:
+        started(reader.evaluator, main)
     return Program(main, reader.evaluator, tuple(reader.estimators), tuple(reader.evaluator.effects))
 
 
@@ -124,9 +130,12 @@ class _Reader:
         self.evaluator.watch = self._called
         self.estimators: list[Estimator] = []
         self.inside = False
+        self.handed: list[tuple[Value, bool]] = []  # to libraries, and whether a condition decides it
 
     def _called(self, effect: Effect) -> None:
         operation = effect.operation
+        conditional = len(effect.conditions) > self.evaluator.outer
+        self.handed += [(one, conditional) for one in (*operation.args, *operation.kwargs.values())]
         if self.inside:
             return
         if _makes_estimator(operation):

@@ -109,6 +109,9 @@ def _import(machine: Machine, node: cst.Import, scope: Scope) -> bool:
     for alias in node.names:
         name = dotted(alias.name) or ""
         site = machine.site(alias, scope)
+        if scope.kind == "function":
+            machine.reads(canonical(name.partition(".")[0]))
+            machine.reads(canonical(name))
         if alias.asname is not None:
             assign(machine, alias.asname.name, _module(machine, name, 0, site), scope)
             continue
@@ -136,6 +139,8 @@ def _module(machine: Machine, name: str, level: int, site: Site) -> Value:
 def _import_from(machine: Machine, node: cst.ImportFrom, scope: Scope) -> bool:
     name, level, site = dotted(node.module) or "", len(node.relative), machine.site(node, scope)
     file = machine.files.imported(scope.path, name, level)
+    if scope.kind == "function" and file is None and not level:
+        machine.reads(canonical(name.partition(".")[0]))
     if isinstance(node.names, cst.ImportStar):
         if file is not None:
             _import_all(machine, machine.load(file), file, scope)
@@ -146,7 +151,10 @@ def _import_from(machine: Machine, node: cst.ImportFrom, scope: Scope) -> bool:
         if not isinstance(alias.name, cst.Name):
             continue
         local = alias.asname.name if alias.asname is not None else alias.name
-        assign(machine, local, _member(machine, file, name, alias.name.value, level, site), scope)
+        found = _member(machine, file, name, alias.name.value, level, site)
+        if scope.kind == "function" and isinstance(found, Symbol):
+            machine.reads(found.name)
+        assign(machine, local, found, scope)
     return True
 
 

@@ -218,6 +218,21 @@ COMES_TO = {
     "it is handed to a library": ("import atexit\natexit.register(other)\n", True),
     "a function calls it that nothing calls": ("def unused():\n    other(1)\n", False),
     "a function calls it that is called": ("def used():\n    other(1)\nused()\n", True),
+    "a lambda calls it that is handed to a library": ("import atexit\natexit.register(lambda: other(1))\n", True),
+    "a lambda calls it in a condition": ("import atexit\natexit.register(lambda: __debug__ and other(1))\n", False),
+    "a function calls it that is handed to a library": (
+        "import atexit\ndef used():\n    other(1)\natexit.register(used)\n",
+        True,
+    ),
+    "a hook of a list calls it": (
+        "class Hook(tf.train.SessionRunHook):\n    def end(self, session):\n        other(1)\n\n"
+        "tf.train.MonitoredSession(hooks=[Hook()])\n",
+        True,
+    ),
+    "a hook calls it that nothing makes": (
+        "class Hook(tf.train.SessionRunHook):\n    def end(self, session):\n        other(1)\n",
+        False,
+    ),
 }
 
 
@@ -263,6 +278,27 @@ def test_imports_of_what_is_gone_go_where_only_branches_read_them() -> None:
     assert [(one.line, one.code) for one in findings if one.code != "TFM155"] == [(8, "TFM180"), (9, "TFM180")]
     texts, findings = bridge({"train.py": BRANCHES.format(kind="return 'lstm'")})
     assert not texts and (8, "TFM156") in [(one.line, one.code) for one in findings]
+
+
+IN_A_FUNCTION = {
+    "a name that is imported": ("from tensorflow.contrib.nosuch import a\n", "return a(x)", True),
+    "such a name, where a condition holds": ("from tensorflow.contrib.nosuch import a\n", "return x and a(x)", False),
+    "where a condition never holds": ("", "return None and tf.contrib.nosuch.a(x)", False),
+    "behind a return": ("", "return x\n    return tf.contrib.nosuch.a(x)", False),
+    "an import": ("", "from tensorflow.contrib.nosuch import a\n    return a", True),
+    "in a lambda for a library": ("", "return tf.map_fn(lambda one: tf.contrib.nosuch.a(one), x)", True),
+    "in a loop that is known": ("", "for one in (1, 2):\n        tf.contrib.nosuch.a(one)", True),
+}
+
+
+@pytest.mark.parametrize("name", IN_A_FUNCTION)
+def test_name_that_is_gone_in_a_function_that_is_called(name: str) -> None:
+    first, body, is_blocked = IN_A_FUNCTION[name]
+    model = f"{first}{MODEL}\n\ndef other(x):\n    {body}\n\n\nother(input())\n"
+    texts, findings = bridge({"train.py": TRAIN.format(model="model"), "model.py": model})
+    codes = {one.code for one in findings if one.path.endswith("model.py")}
+    assert (not texts) is is_blocked
+    assert codes == ({"TFM156"} if is_blocked else {"TFM180"})
 
 
 def test_name_that_is_gone_in_a_mode_of_the_program() -> None:
