@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan, Stays, training_branch
+from migrator.program.own_weights import OwnWeights
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules.rewriter import Rewriter
 
@@ -28,7 +29,7 @@ def emit_helper(
     definition: Callable[[str], cst.BaseExpression | None],
 ) -> EmittedHelper:
     """Builds the new function. Raises Blocked (TFM106) when the mode is left over in it."""
-    settle = _Settle(stays, plan)
+    settle = _Settle(stays, plan, of_file.training.own)
     body = stays.node.body.visit(settle)
     assert isinstance(body, cst.IndentedBlock)
     rewriter = Rewriter(stays.file.imports, stays.file.code, settle.names, of_file.keep_regularizers, definition)
@@ -54,8 +55,9 @@ def emit_helper(
 class _Settle(cst.CSTTransformer):
     """Takes out the flags of the mode, and makes dropouts of a training branch dropouts that are told `training=`."""
 
-    def __init__(self, stays: Stays, plan: HelperPlan) -> None:
+    def __init__(self, stays: Stays, plan: HelperPlan, own: OwnWeights) -> None:
         super().__init__()
+        self.own = own
         self.file = stays.file
         self.names = stays.names()
         self.plan = plan
@@ -66,6 +68,7 @@ class _Settle(cst.CSTTransformer):
         new = super().on_leave(original_node, updated_node)
         if isinstance(new, cst.CSTNode) and new is not original_node:
             self.file.origins.setdefault(new, original_node)
+            self.own.follow(new, original_node)
             if original_node in self.plan.calls:
                 self.calls[new] = self.plan.calls[original_node]
             if original_node in self.plan.untold:

@@ -24,6 +24,7 @@ from migrator.program.helpers import HelperPlan
 from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
 from migrator.program.model_function import ModelFunction, names_given
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
+from migrator.program.own_weights import OwnWeights
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.dropout import training_dropout
 from migrator.rules.embeddings import tables
@@ -146,9 +147,10 @@ _READ_ELSEWHERE = (
 )
 
 
-def other_problems(file: ParsedFile, node: cst.FunctionDef, parameters: Parameters) -> list[Blocked]:
+def other_problems(file: ParsedFile, node: cst.FunctionDef, parameters: Parameters, own: OwnWeights) -> list[Blocked]:
     """The lines of a refused model_fn that are in the way too, whatever it was refused for."""
     rewriter = Rewriter(file.imports, file.code, ModeNames(file.imports, parameters.mode, {}))
+    rewriter.training = TrainingContext(own=own)
     node.body.visit(rewriter)
     return [
         p
@@ -448,7 +450,7 @@ class _Emitter:
         self._check_modes()
         live = self._roots(expressions, definitions) | set(names)
         keep: list[int] = []
-        new: dict[int, cst.BaseStatement] = {}
+        new: dict[int, list[cst.BaseStatement]] = {}
         skipped = set(self.function.consumed) | self.moved
         for index in range(len(self.function.statements) - 1, -1, -1):
             statement = self.function.statements[index]
@@ -467,8 +469,8 @@ class _Emitter:
             if defined and not defined & live and self._may_go(index, defined):
                 continue
             keep.append(index)
-            new[index] = self._built(statement.node)
-            live |= names_in(new[index])
+            new[index] = self._statements_of(statement.node)
+            live |= set().union(*(names_in(one) for one in new[index]))
         kept = set(keep)
         body: list[cst.BaseStatement] = []
         waiting: list[cst.EmptyLine] = []
@@ -477,12 +479,13 @@ class _Emitter:
             waiting += statement.comments
             node = statement.node
             if index in kept:
-                self._no_mode(new[index], node)
+                for one in new[index]:
+                    self._no_mode(one, node)
                 if index == self.function.train.index and rate:
                     lines = statements("\n".join(rate) + "\n", self.file.module)
                     body += self._with_comments(lines, [cst.EmptyLine(indent=False), *waiting])
                     waiting = [cst.EmptyLine(indent=False)]
-                body += self._with_comments([new[index]], [*waiting, *_lost_comments(node, new[index])])
+                body += self._with_comments(new[index], [*waiting, *_lost_comments(node, new[index])])
                 waiting = []
                 if index == self.function.train.index:
                     body += statements(optimizer.clips_later(self.function.train, self.file.code), self.file.module)
@@ -591,6 +594,12 @@ class _Emitter:
         """The new form of what builds the network."""
         return self.rewriter.of_network(self._rewritten(node), node)  # type: ignore[return-value]
 
+    def _statements_of(self, node: cst.BaseStatement) -> list[cst.BaseStatement]:
+        """The new form of a statement, which is several where a block around them is gone."""
+        written = node.visit(self.rewriter)
+        parts = list(written) if isinstance(written, cst.FlattenSentinel) else [written]
+        return [self.rewriter.of_network(one, node) for one in parts]  # type: ignore[misc, arg-type]
+
     def _text(self, node: cst.CSTNode) -> str:
         """The new code of a node of the original."""
         return self._one_line(self._rewritten(node))
@@ -694,10 +703,10 @@ class _Effects(cst.CSTVisitor):
             self.found = True
 
 
-def _lost_comments(old: cst.CSTNode, new: cst.CSTNode) -> list[cst.EmptyLine]:
+def _lost_comments(old: cst.CSTNode, new: Sequence[cst.CSTNode]) -> list[cst.EmptyLine]:
     """The comments of a statement that its new form has not any more."""
-    left = [line.comment.value for line in comment_lines(new) if line.comment is not None]
-    left += [line.comment.value for line in _leading(new) if line.comment is not None]
+    left = [line.comment.value for one in new for line in comment_lines(one) if line.comment is not None]
+    left += [line.comment.value for one in new for line in _leading(one) if line.comment is not None]
     lost = []
     for line in comment_lines(old, leading=False):
         assert line.comment is not None

@@ -222,6 +222,7 @@ def invoke(machine: Machine, function: Function, given: Arguments, site: Site, o
     _bind(machine, function, given, scope, site)
     before, machine.frame = machine.frame, Frame(function.name, site)
     machine.calls.append((function, owner))
+    machine.scopes.append(scope)
     machine.called.add(function.node)
     region = machine.enter("call")
     try:
@@ -235,6 +236,7 @@ def invoke(machine: Machine, function: Function, given: Arguments, site: Site, o
         if region in machine.regions:
             del machine.regions[machine.regions.index(region) :]
         machine.calls.pop()
+        machine.scopes.pop()
         machine.frame = before
     return found if found is not None else Unknown(site, f"`{function.name}` never returns")
 

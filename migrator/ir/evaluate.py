@@ -130,6 +130,7 @@ class Left:
     conditions: list[Condition]
     regions: list[Region]
     calls: list[tuple[Function, Value | None]]
+    scopes: list[Scope]
     contexts: tuple[Value, ...]
     frame: Frame | None
     repeated: int
@@ -142,19 +143,20 @@ class Left:
             evaluator.conditions,
             evaluator.regions,
             evaluator.calls,
+            evaluator.scopes,
             evaluator.contexts,
             evaluator.frame,
             evaluator.repeated,
         )
         evaluator.effects, evaluator.conditions = [], list(left.conditions)
-        evaluator.regions, evaluator.calls = [], []
+        evaluator.regions, evaluator.calls, evaluator.scopes = [], [], []
         evaluator.contexts, evaluator.frame, evaluator.repeated = (), None, 0
         return left
 
     def restore(self, evaluator: Evaluator) -> None:
         """Goes back to the program."""
         evaluator.effects, evaluator.conditions = self.effects, self.conditions
-        evaluator.regions, evaluator.calls = self.regions, self.calls
+        evaluator.regions, evaluator.calls, evaluator.scopes = self.regions, self.calls, self.scopes
         evaluator.contexts, evaluator.frame, evaluator.repeated = self.contexts, self.frame, self.repeated
 
 

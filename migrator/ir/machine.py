@@ -131,6 +131,7 @@ class Machine(ABC):
         self.contexts: tuple[Value, ...] = ()
         self.frame: Frame | None = None
         self.calls: list[tuple[Function, Value | None]] = []  # and the object of a method
+        self.scopes: list[Scope] = []  # of these calls
         self.classes: list[Class] = []
         self.starred: dict[Scope, set[str]] = {}  # what `from module import *` gave
         self.complete = True

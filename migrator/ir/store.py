@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from migrator.ir.values import Value
+from migrator.ir.values import Scope, Value
 
 Key = tuple[object, ...]
 
@@ -56,8 +56,8 @@ class Store:
         else:
             self._values[key] = value
 
-    def held(self, owner: Value) -> dict[str, Value]:
-        """The attributes of an object, in the order in which they were written first."""
+    def held(self, owner: Value | Scope) -> dict[str, Value]:
+        """The attributes of an object, or the names of a scope, in the order in which they were written first."""
         found = {key[1]: value for key, value in self._values.items() if len(key) == 2 and key[0] is owner}
         return {name: one for name, one in found.items() if isinstance(name, str) and isinstance(one, Value)}
 

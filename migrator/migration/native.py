@@ -33,7 +33,8 @@ from migrator.program.keras_phase import plan_model
 from migrator.program.layer_names import name_layers
 from migrator.program.loss import GeneralLoss
 from migrator.program.model_function import ModelFunction, read_model_function
-from migrator.program.modes import EVAL, TRAIN
+from migrator.program.modes import ALL, EVAL, TRAIN, ModalStatement
+from migrator.program.own_weights import own_weights
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.ready_scopes import check_optimizers
 from migrator.program.refusals import Refusals
@@ -254,7 +255,7 @@ class NativeMigration(GroupState):
         try:
             function = self._read_model(program)
             if function is None:
-                self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
+                self.problems[file.path] += self._other_problems(program)
                 return
             self.regularized[program.model_fn] = function.regularized
             self.updating[program.model_fn] = function.train.updates
@@ -262,6 +263,7 @@ class NativeMigration(GroupState):
             calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
             plan_model(self.plan, self.project, scope, function.body.names, calls, function.inlined)
             self.layer_names.update(name_layers(self.project, scope, calls, self.layer_names))
+            self._plan_weights(program, function)
             read_all = self._name_variables(program, function, scope, calls)
             replicas = any(self._strategy(p).in_step and not self.loop.own for p in sharing)
             self._check_replicas(sharing)
@@ -271,7 +273,7 @@ class NativeMigration(GroupState):
             if self.training[file.path].divided:
                 self._check_examples(program, emitted)
         except Blocked:
-            self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
+            self.problems[file.path] += self._other_problems(program)
             raise
         if any(self._strategy(p).mesh for p in sharing):
             functions = called(self.plan.visited)
@@ -297,6 +299,22 @@ class NativeMigration(GroupState):
         self.changes[file.path].needs |= emitted.needs
         self.changes[file.path].classes.update(emitted.classes)
         models[program.model_fn] = emitted, function.predicts_dicts
+
+    def _plan_weights(self, program: TrainingProgram, function: ModelFunction | None = None) -> None:
+        """Finds the weights that a network makes by itself; without what was read of it for the sake of its report."""
+        sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
+        if self.keras.number != 2 or any(self._strategy(p).mesh for p in sharing):
+            return  # not tried there
+        given, node = program.model.parameters, program.model_fn if function is None else function.node
+        block = node.body.body
+        statements = [ModalStatement(one, ALL) for one in block if isinstance(one, cst.BaseStatement)]
+        made = function.statements if function is not None else statements
+        self.own_weights.update(own_weights(self.project, program.model_file, node, made, given.features, given.labels))
+
+    def _other_problems(self, program: TrainingProgram) -> list[Blocked]:
+        """The lines of a refused model_fn that are in the way too."""
+        self._plan_weights(program)
+        return other_problems(program.model_file, program.model_fn, program.model.parameters, self.own_weights)
 
     def _read_model(self, program: TrainingProgram) -> ModelFunction | None:
         """A model_fn as plain data; None where it is refused, which is among the problems of its file."""
@@ -348,7 +366,7 @@ class NativeMigration(GroupState):
         """Finds what stands in the way in the lines of a model_fn, whether it can be read or not."""
         if program.model_fn not in self.read:
             self._read_model(program)
-            lines = other_problems(program.model_file, program.model_fn, program.model.parameters)
+            lines = self._other_problems(program)
             self.problems[program.model_file.path] += lines
 
     def _name_variables(

@@ -16,6 +16,7 @@ from migrator.program.exports import Form, Signatures
 from migrator.program.flow import InFile
 from migrator.program.helpers import HelperPlan
 from migrator.program.inlining import Inlined
+from migrator.program.own_weights import OwnWeights
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.ready_scopes import Scoped
 from migrator.program.refusals import Refusals
@@ -185,6 +186,7 @@ class GroupState:
         self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
         self.layer_names: dict[cst.CSTNode, str] = {}  # of layers that share theirs, for all files
+        self.own_weights = OwnWeights()
         self.served: dict[cst.CSTNode, list[Form]] = {}  # serving functions, see exports.joined
         self.hparams = hparams.uses(list(group.files.values()))
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
@@ -197,6 +199,7 @@ class GroupState:
                 keras=keras,
                 exports=any(program.servings for program in group.programs),
                 layer_names=self.layer_names,
+                own=self.own_weights,
                 hparams=self.hparams.methods,
                 divided=self.loop.own and any(divides_batches(program, self.asked) for program in group.programs),
             )

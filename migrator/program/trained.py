@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +11,7 @@ import libcst as cst
 
 from migrator.ir.evaluate import Evaluator, Left
 from migrator.ir.files import Parsed, Together
-from migrator.ir.machine import TooMuch
+from migrator.ir.machine import Effect, TooMuch
 from migrator.ir.store import ABSENT
 from migrator.ir.values import Constant, Module, Operation, Scope, Site, Symbol, Value
 from migrator.ir.values import Sequence as Items
@@ -19,7 +19,7 @@ from migrator.names.bindings import bound_in, names_read, value_given
 from migrator.names.spelling import canonical
 from migrator.program.calls import nodes_in
 from migrator.program.modes import TRAIN
-from migrator.program.parsed import Blocked
+from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import bindings, path_to
 from migrator.program.train_body import TrainBody
 
@@ -41,11 +41,19 @@ class Trained:
 
     `at` says which statement makes an operation, `done` what a statement of an index does, `cells` what is written into
     lists of unknown length, by the list: the index and the value. `awaited` are the values that control dependencies
-    of `tf.control_dependencies` operations name, and the node that does.
+    of `tf.control_dependencies` operations name, and the node that does. `files` are others that the model_fn may
+    import, and `watch` makes what is told of every call of a library.
     """
 
-    def __init__(self, body: TrainBody) -> None:
+    def __init__(
+        self,
+        body: TrainBody,
+        files: Sequence[ParsedFile] = (),
+        watch: Callable[[Trained], Callable[[Effect], None]] | None = None,
+    ) -> None:
         self.body = body
+        self.files = files
+        self.watch = watch
         self.at: dict[Value, int] = {}
         self.done: dict[int, Done] = {}
         self.cells: dict[Value, list[tuple[Value, Value]]] = {}
@@ -53,7 +61,9 @@ class Trained:
         self._waits: dict[cst.BaseExpression, Operation] = {}
 
     def __enter__(self) -> Trained:
-        self.machine, module = _loaded(self.body.file.path, self.body.file.module)
+        self.machine, module = _loaded(
+            self.body.file.path, self.body.file.module, tuple((one.path, one.module) for one in self.files)
+        )
         self._left = Left.of(self.machine)
         self._mark = self.machine.store.mark()
         self.machine.work = -_MORE
@@ -66,6 +76,7 @@ class Trained:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.machine.watch = None
         self.machine.store.undo(self._mark)
         self._left.restore(self.machine)
         self.machine.work = 0
@@ -83,6 +94,8 @@ class Trained:
                 continue
             if self.body.imports.tensorflow(cst.Name(name)) is not None:  # it may be so by another file
                 self.machine.store.set((around, name), Symbol(None, canonical(origin)))
+        if self.watch is not None:
+            self.machine.watch = self.watch(self)
         for index, statement in enumerate(self.body.statements):
             if TRAIN in statement.modes:
                 self._run(index, statement.node, statement.after)
@@ -191,10 +204,12 @@ def _params(params: cst.Parameters) -> list[cst.Param]:
 
 
 @lru_cache(maxsize=16)
-def _loaded(path: Path, module: cst.Module) -> tuple[Evaluator, Module]:
-    """An evaluator that has executed a file as a module; trees never change."""
+def _loaded(
+    path: Path, module: cst.Module, others: tuple[tuple[Path, cst.Module], ...] = ()
+) -> tuple[Evaluator, Module]:
+    """An evaluator that has executed a file as a module, with others that it may import; trees never change."""
     file = Parsed(path, module)
-    machine = Evaluator(Together.of([file]))
+    machine = Evaluator(Together.of([file, *(Parsed(*one) for one in others if one[0] != path)]))
     try:
         return machine, machine.load(file)
     except (TooMuch, RecursionError):

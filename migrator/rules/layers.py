@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -334,11 +334,26 @@ def own_arguments(site: Site, layer: Layer, args: Sequence[cst.Arg]) -> list[cst
     if site.original in site.training.layer_names and not given & {"name", "scope"}:
         named = cst.SimpleString(f'"{site.training.layer_names[site.original]}"')
         kept = add_argument(kept, keyword("name", named))
+    for name, node in site.training.own.carried.get(site.original, {}).items():
+        kept = _given_by_scope(site, layer, name, node, given, kept)
     if layer.keras == "BatchNormalization" and site.training.divided:
         message = "the examples of all replicas are normalized together (`synchronized=True`), as on one device"
         site.remarks.append(Blocked("TFM738", site.original, message))
         kept = add_argument(kept, keyword("synchronized", cst.Name("True")))
     return tidy_end(kept)
+
+
+def _given_by_scope(
+    site: Site, layer: Layer, name: str, node: cst.BaseExpression, given: Collection[str], args: list[cst.Arg]
+) -> list[cst.Arg]:
+    """The arguments with what a variable scope sets for the weights that are given nothing themselves."""
+    if name == "regularizer" and not site.keep_regularizers:
+        return args
+    # A bias starts at zeros, whatever the scope says.
+    ends = (f"kernel_{name}", *((f"bias_{name}",) if name == "regularizer" else ()))
+    for parameter in [one for one in layer.parameters if one.endswith(ends) and one not in given]:
+        args = add_argument(args, keyword(layer.names.get(parameter, parameter), site.rewritten(node)))
+    return args
 
 
 def add_argument(args: list[cst.Arg], arg: cst.Arg) -> list[cst.Arg]:

@@ -31,6 +31,7 @@ from migrator.rules import (
     mnist,
     partitioners,
     symbolic,
+    weights,
 )
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
@@ -368,7 +369,7 @@ class Rewriter(Transformer):
 
     def visit_With(self, node: cst.With) -> bool:
         try:
-            scope = read_scope(node, self.imports)
+            scope = read_scope(node, self.imports, self.training.own.scopes)
         except Blocked as problem:
             self.problems.append(problem)
             return True
@@ -387,7 +388,7 @@ class Rewriter(Transformer):
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
         if original_node.items[0] not in self._consumed:
             return updated_node
-        scope = read_scope(original_node, self.imports)
+        scope = read_scope(original_node, self.imports, self.training.own.scopes)
         assert scope is not None
         if scope.partitioner is not None:
             self._splitting -= 1
@@ -429,18 +430,23 @@ class Rewriter(Transformer):
         name = self.imports.tensorflow(node.func)
         if name is None:
             self._check_hub(node)
-        if name is not None and (name in _CALLS or node in self.tables.variables or node in self.tables.lookups):
+        owned = node in self.training.own.weights
+        if name is not None and (
+            name in _CALLS or owned or node in self.tables.variables or node in self.tables.lookups
+        ):
             self._consumed.add(node.func)
         if name == "tf.logging.set_verbosity":
             self._consumed.update(arg.value for arg in node.args if self.imports.tensorflow(arg.value) in logs.LEVELS)
         if name is not None and name.startswith("tf.losses."):
             reductions = (arg.value for arg in node.args if _is_reduction(self.imports.tensorflow(arg.value)))
             self._consumed.update(reductions)
-        if node in self.tables.variables:
-            given = self.tables.variables[node]
+        if node in self.tables.variables or owned:
+            given = self.tables.variables[node] if node in self.tables.variables else weights.partitioner(name, node)
             if given is not None:
                 self._collect_partitioner(given)
-            if given is not None or self._splitting or self.splits_all:
+            if name == "tf.Variable" and (self._splitting or self.splits_all):
+                self.unsplit.append(node)
+            elif given is not None or self._splitting or self.splits_all:
                 self._split_tables.add(node)
                 self._check_tables()
             else:
@@ -505,6 +511,12 @@ class Rewriter(Transformer):
         return self._object_classes[node.value]
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        new = self._call(original_node, updated_node)
+        tensor = self.training.own.applied.get(original_node)
+        return new if tensor is None else weights.called(new, tensor)
+
+    def _call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        """The new form of a call."""
         if original_node in self.replaced:
             return self.replaced[original_node]
         name = self.imports.tensorflow(original_node.func)
@@ -518,6 +530,9 @@ class Rewriter(Transformer):
         if original_node in self.tables.lookups:
             return self._looked_up(original_node, updated_node)
         try:
+            if original_node in self.training.own.weights:
+                plan = self.training.own.weights[original_node]
+                return weights.layer(self._site(name or "", original_node, updated_node), plan)
             if object_class is not None:
                 return layers.called_object(self._site(object_class, original_node, updated_node), updated_node)
             if starts_at_zero(original_node, name) and (self.of_keras_models or name is not None):
@@ -527,6 +542,9 @@ class Rewriter(Transformer):
                 updated_node = compiled(updated_node, self.values_of)
             if name is None:
                 return datasets.applied(original_node, updated_node, self.imports)
+            if original_node in self.training.own.lookups and not weights.divides(original_node):
+                self._mixing.append((self.training.own.lookups[original_node], original_node))
+                self._check_tables()
             if name in _CALLS:
                 if layers.has_phase(name) and original_node not in self._known_objects:
                     message = f"this `{name}` object is not called where it is made, or under one name of its own"
@@ -562,6 +580,12 @@ class Rewriter(Transformer):
         start = '"glorot_uniform"' if initializer is None else self.code(initializer)
         return expression(embeddings.layer([self.code(name), self.code(rows), self.code(columns), start]))
 
+    def _expression(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The new form of an expression that stands elsewhere in the program."""
+        new = node.visit(self)
+        assert isinstance(new, cst.BaseExpression)
+        return new
+
     def _looked_up(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         """The call of a table where its rows are looked up."""
         table, divided = self.tables.lookups[original]
@@ -596,6 +620,7 @@ class Rewriter(Transformer):
             self.imports,
             self.definition,
             self.training,
+            self._expression,
         )
 
     def _without_dropped(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import libcst as cst
@@ -37,8 +38,11 @@ class Scope:
     partitioner: cst.BaseExpression | None
 
 
-def read_scope(node: cst.With, imports: ImportMap) -> Scope | None:
-    """Reads a variable scope; None for any other with statement. Raises Blocked (TFM705)."""
+def read_scope(node: cst.With, imports: ImportMap, free: Collection[cst.CSTNode] = ()) -> Scope | None:
+    """Reads a variable scope; None for any other with statement. Raises Blocked (TFM705).
+
+    `free` are the calls of scopes that share no variables, and whose settings the weights inside are given.
+    """
     if not any(_is_scope(item, imports) for item in node.items):
         return None
     if len(node.items) != 1:
@@ -51,7 +55,8 @@ def read_scope(node: cst.With, imports: ImportMap) -> Scope | None:
     for key, value in bound.items():
         if key in ("name_or_scope", "default_name", "partitioner", *_HARMLESS):
             continue
-        if not is_none(value) and not (key == "reuse" and is_false(value)):
+        carried = item.item in free and key in ("reuse", "initializer", "regularizer")
+        if not carried and not is_none(value) and not (key == "reuse" and is_false(value)):
             raise Blocked("TFM705", value, f"the variable scope sets `{key}`: give it to the layers inside")
     name = bound.get("name_or_scope")
     if is_none(name):

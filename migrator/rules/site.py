@@ -10,6 +10,7 @@ import libcst as cst
 from migrator.names.imports import ImportMap
 from migrator.program.calls import bind
 from migrator.program.modes import ModeNames
+from migrator.program.own_weights import OwnWeights
 from migrator.program.parsed import Blocked
 from migrator.rules.generation import KERAS_2, Keras
 
@@ -30,7 +31,7 @@ class TrainingContext:
     batches of one device, `resumes` that a training may go on from a checkpoint, `on_mesh` that the devices of a mesh
     compute each step as one, `fused` that one operation may update a variable (meshes have none, TPUs none for rows).
     `layer_names` are those of layers that share theirs with others of the model, by call, and `hparams` the methods
-    that the program calls of its HParams.
+    that the program calls of its HParams. `own` are the weights that the network makes by itself.
     """
 
     step: str | None = None
@@ -58,6 +59,7 @@ class TrainingContext:
     on_mesh: bool = False
     fused: bool = True
     hparams: frozenset[str] = frozenset()
+    own: OwnWeights = field(default_factory=OwnWeights)
     _names: dict[str, str] = field(default_factory=dict)
 
     def helper(self, wanted: str, text: str) -> str:
@@ -82,7 +84,8 @@ class Site:
 
     `updates` says whether the program runs UPDATE_OPS (None: one does, another does not). What a rule has to say about
     a call that it carries over, it appends to `remarks`; classes that the file needs for it go to `classes`.
-    `only_training` says that the call is a dropout that the program runs in TRAIN mode only.
+    `only_training` says that the call is a dropout that the program runs in TRAIN mode only, `rewritten` gives the new
+    form of an expression that stands elsewhere in the program.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Site:
     imports: ImportMap | None = None
     definition: Callable[[str], cst.BaseExpression | None] = lambda name: None
     training: TrainingContext = field(default_factory=TrainingContext)
+    rewritten: Callable[[cst.BaseExpression], cst.BaseExpression] = lambda node: node
 
     def helper(self, wanted: str, text: str) -> str:
         """The name of a function or class that the file gets; `text` has `{name}` where its name goes."""

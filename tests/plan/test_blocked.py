@@ -10,7 +10,11 @@ from tests.rules.programs import program, run, run_project
 # construct -> (the program, the finding's code, a text that must stand in the finding's line)
 BLOCKED: dict[str, tuple[str, str, str]] = {
     "placeholder": (program(network="net = tf.placeholder(tf.float32)"), "TFM203", "tf.placeholder"),
-    "get_variable": (program(network='w = tf.get_variable("w", [1])\nnet = net * w'), "TFM203", "tf.get_variable"),
+    "get_variable": (
+        program(network='w = tf.get_variable("w", [1])\ntf.assign(w, w * 2)\nnet = net * w'),
+        "TFM203",
+        "tf.get_variable",
+    ),
     "verify_shape": (
         program(network="net += tf.constant(1.0, shape=[1], verify_shape=True)"),
         "TFM204",

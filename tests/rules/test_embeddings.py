@@ -80,18 +80,28 @@ def test_a_table_may_be_looked_up_in_twice() -> None:
     [
         (SPLIT, NET, "TFM796"),  # of 12 rows in two parts, id 1 is row 6
         ("tf.get_variable_scope().set_partitioner(tf.fixed_size_partitioner(2))\n    " + TABLE, NET, "TFM796"),
-        (TABLE, NET + "\n    net += tf.reduce_sum(table)", "TFM203"),  # read as a whole
-        (TABLE.replace("4]", "4], trainable=False"), NET, "TFM203"),
-        (TABLE.replace("[ROWS, 4]", "[ROWS]"), NET, "TFM203"),
-        (TABLE.replace("4]", "4], dtype=tf.float64"), NET, "TFM203"),
-        (TABLE.replace('"table"', "str(ROWS)"), NET, "TFM203"),
-        (TABLE, NET.replace('["ids"])', '["ids"], max_norm=1.0)'), "TFM203"),
-        (TABLE, NET.replace("(table,", "([table],"), "TFM203"),
     ],
 )
-def test_what_is_no_plain_table_is_refused(table: str, net: str, code: str) -> None:
+def test_a_table_whose_rows_are_mixed_is_refused(table: str, net: str, code: str) -> None:
     _, blocked = migrated(table, net)
     assert code in blocked
+
+
+@pytest.mark.parametrize(
+    ("table", "net"),
+    [
+        (TABLE, NET + "\n    net += tf.reduce_sum(table)"),  # read as a whole
+        (TABLE.replace("4]", "4], trainable=False"), NET),
+        (TABLE.replace("[ROWS, 4]", "[ROWS]"), NET),
+        (TABLE.replace("4]", "4], dtype=tf.float64"), NET),
+        (TABLE.replace('"table"', "str(ROWS)"), NET),
+        (TABLE, NET.replace('["ids"])', '["ids"], max_norm=1.0)')),
+        (TABLE, NET.replace("(table,", "([table],")),
+    ],
+)
+def test_what_is_no_plain_table_is_a_weight(table: str, net: str) -> None:
+    new, blocked = migrated(table, net)
+    assert not blocked and "Embedding(" not in new and "table = Weight(" in new
 
 
 def test_a_table_that_is_split_is_looked_up_as_it_lies() -> None:

@@ -184,7 +184,7 @@ def test_layers_of_one_name_in_several_scopes_are_told_apart() -> None:
     [
         (scoped(network="net = half(half(net, 2), 2)"), "TFM202"),
         (scoped(first='name + "a"', second='name + "b"').replace('"outer"', "name"), "TFM202"),
-        (scoped('"first", reuse=tf.AUTO_REUSE'), "TFM705"),
+        (scoped('"first", reuse=tf.AUTO_REUSE', network="net = half(net, 1)\nnet = half(net, 1)"), "TFM202"),
         (scoped(network="net = half(net, 2)\nnet = half(net, 3)"), "TFM202"),
         (scoped('"first", reuse=True'), "TFM705"),
     ],

@@ -1,0 +1,427 @@
+"""The weights that a network makes by itself (`tf.get_variable`, `tf.Variable`), as layers of a Keras model.
+
+A layer of a functional model is called with a tensor. Here is found, from the values of the program, with which one,
+and what each weight and each layer takes from the variable scopes around it. A weight that two calls share, that a
+scope may give again, or that is changed by hand has no plan.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from migrator.ir.machine import Effect
+from migrator.ir.values import Class, Constant, Function, Operation, Symbol, Value
+from migrator.ir.values import Sequence as Items
+from migrator.names.bindings import value_given
+from migrator.program.calls import calls_in
+from migrator.program.modes import ModalStatement
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.scopes import returns_in
+from migrator.program.train_body import TrainBody
+from migrator.program.trained import Trained
+from migrator.query.variables import GET, LOOKUP, PARAMETERS, Made, Unclear, Variables, only_reuses, reuses
+
+_INITIALIZERS = ("_initializer", "_initializer_conv2d")
+
+
+@dataclass(frozen=True)
+class OwnWeight:
+    """A weight as a layer: the tensor that it is called with, as code (None: callers of its function call it).
+
+    `name` is that of the layer: None leaves it out, and "" keeps what the call says. `value` says that it is given what
+    it starts at, and no initializer; `whole` that its shape is one number. `carried` are the arguments that the scopes
+    around it give it, as expressions of the program.
+    """
+
+    tensor: str | None
+    name: str | None
+    value: bool
+    whole: bool
+    carried: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
+
+
+@dataclass
+class OwnWeights:
+    """What is known of the weights of a network.
+
+    `weights` are they by the call that makes each, `carried` the arguments that scopes give layers by the call of the
+    layer, `scopes` the calls of scopes that share nothing, and `lookups` the weights that `tf.nn.embedding_lookup`
+    looks up in, by its call. `applied` are the tensors that layers are called with which functions of the program
+    return, by the call of the function.
+    """
+
+    weights: dict[cst.CSTNode, OwnWeight] = field(default_factory=dict)
+    carried: dict[cst.CSTNode, Mapping[str, cst.BaseExpression]] = field(default_factory=dict)
+    scopes: set[cst.CSTNode] = field(default_factory=set)
+    lookups: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+    applied: dict[cst.CSTNode, str] = field(default_factory=dict)
+
+    def update(self, other: OwnWeights) -> None:
+        """Takes in those of another function."""
+        self.weights.update(other.weights)
+        self.carried.update(other.carried)
+        self.scopes |= other.scopes
+        self.lookups.update(other.lookups)
+        self.applied.update(other.applied)
+
+    def follow(self, new: cst.CSTNode, old: cst.CSTNode) -> None:
+        """Notes that a node is made of another."""
+        if old in self.weights:
+            self.weights[new] = self.weights[old]
+        if old in self.carried:
+            self.carried[new] = self.carried[old]
+        if old in self.scopes:
+            self.scopes.add(new)
+        if old in self.applied:
+            self.applied[new] = self.applied[old]
+        if old in self.lookups:
+            self.lookups[new] = self.lookups[old]
+
+
+def own_weights(
+    project: Project,
+    file: ParsedFile,
+    function: cst.FunctionDef,
+    statements: Sequence[ModalStatement],
+    features: str,
+    labels: str | None,
+) -> OwnWeights:
+    """The weights of a model_fn, and of the functions that it calls."""
+    if not any(name in one.text for one in project.files for name in ("get_variable", "Variable(", "variable_scope")):
+        return OwnWeights()
+    body = TrainBody(file, function, statements, frozenset(), lambda name: 0, project)
+    found: list[Variables] = []
+
+    def watch(trained: Trained) -> Callable[[Effect], None]:
+        parameter = trained.machine.operation
+        given = [
+            parameter(None, "parameter", Constant(None, function.name.value), Constant(None, name))
+            for name in (features, labels or "")
+        ]
+        found.append(
+            Variables(trained.machine, lambda one: one is given[0], lambda one: one is given[1], trained.scope)
+        )
+        return found[0].watch
+
+    try:
+        with Trained(body, project.files, watch) as trained:
+            return _Planner(found[0], trained, features).plan()
+    except Blocked:
+        return OwnWeights()
+
+
+class _Planner:
+    def __init__(self, variables: Variables, trained: Trained, features: str) -> None:
+        self.variables = variables
+        self.trained = trained
+        self.features = features
+        self.applied: dict[cst.CSTNode, str] = {}
+        self.by_node: dict[cst.CSTNode, list[Made]] = {}
+        for one in variables.made:
+            if one.operation.site is not None:
+                self.by_node.setdefault(one.operation.site.node, []).append(one)
+
+    def plan(self) -> OwnWeights:
+        result = OwnWeights()
+        every = [*self.variables.made, *self.variables.layers]
+        closed = self._shared_scopes()
+        scopes = {scope for one in every for scope, _ in self.variables.path(one.operation)}
+        closed |= {one for one in scopes if not self._keeps(one)}
+        carried: dict[cst.CSTNode, Mapping[str, cst.BaseExpression]] = {}
+        for one in every:
+            site, given = one.operation.site, self._carried(one)
+            if site is None or given is None or carried.setdefault(site.node, given) != given:
+                closed |= {scope for scope, _ in self.variables.path(one.operation)}
+        nodes = {scope.site.node for scope in closed if scope.site is not None}
+        result.scopes = {one.site.node for one in scopes if one.site is not None} - nodes
+        names = self._names()
+        for node, made in self.by_node.items():
+            paths = [self.variables.path(one.operation) for one in made]
+            if any(scope in closed for path in paths for scope, _ in path):
+                continue
+            plan = self._weight(node, made, names, carried[node])
+            if plan is not None:
+                result.weights[node] = plan
+                uses = [use for one in made for use in self.variables.uses(one.operation)]
+                found = [use.site.node for use in uses if use.symbol == LOOKUP and use.site is not None]
+                result.lookups.update(dict.fromkeys(found, node))
+        result.applied = self.applied
+        result.carried = {node: given for node, given in carried.items() if given and node not in result.weights}
+        return result
+
+    # -- scopes
+
+    def _shared_scopes(self) -> set[Operation]:
+        """The scopes in which a variable may be one that another call has made already."""
+        shared: set[Operation] = set()
+        entered: dict[tuple[object, ...], set[Operation]] = {}
+        reusing: set[Operation] = set()
+        unclear: set[Operation] = set()
+        inside: dict[tuple[object, ...], list[Made]] = {}
+        for one in (*self.variables.made, *self.variables.layers):
+            path = self.variables.path(one.operation)
+            start = next((i for i, (scope, _) in enumerate(path) if reuses(scope)), None)
+            if start is None:
+                continue
+            for scope, names in path[start:]:
+                entered.setdefault(names, set()).add(scope)
+                reusing.add(scope)
+                if any(isinstance(name, Unclear) for name in names):
+                    unclear.add(scope)
+                if one.repeated or only_reuses(scope):
+                    shared.add(scope)
+            name = self._said(one)
+            if name is not None:
+                inside.setdefault((*path[-1][1], name), []).append(one)
+        for scopes in entered.values():
+            if len(scopes) > 1:
+                shared |= scopes
+        if unclear and len(reusing) > 1:
+            shared |= reusing
+        for made in inside.values():
+            if len(made) > 1:
+                shared |= {scope for one in made for scope, _ in self.variables.path(one.operation)}
+        return shared
+
+    def _said(self, one: Made) -> str | None:
+        """The name that a variable or a layer is given."""
+        operation = one.operation
+        named = operation.argument(0 if operation.symbol == GET else None, "name", "scope")
+        return named.value if isinstance(named, Constant) and isinstance(named.value, str) else None
+
+    def _keeps(self, scope: Operation) -> bool:
+        """Whether what a scope sets can be given to what is made inside."""
+        for name in ("caching_device", "custom_getter", "constraint", "dtype"):
+            given = scope.kwargs.get(name)
+            if given is not None and not (isinstance(given, Constant) and given.value is None):
+                return False
+        sets = [self._set(scope, key) for key in ("initializer", "regularizer")]
+        if len(scope.args) > 3 or None in sets:
+            return False
+        return not (any(sets) or reuses(scope)) or not any(scope in one.scopes for one in self._unclear_calls())
+
+    def _unclear_calls(self) -> list[Operation]:
+        """Calls that may make variables which nobody sees here."""
+        return [
+            one
+            for one in self.variables.effects
+            if one.symbol in ("call", "generator") and not _is_layer(one.args[0] if one.args else None)
+        ]
+
+    def _set(self, scope: Operation, key: str) -> cst.BaseExpression | bool | None:
+        """What a scope sets for variables, as an expression; False for nothing, None for what cannot be copied."""
+        given = scope.kwargs.get(key)
+        if given is None or (isinstance(given, Constant) and given.value is None):
+            return False
+        if isinstance(given, Symbol) and given.name.startswith("tf."):
+            return cst.parse_expression(given.name)
+        site = given.site
+        if not isinstance(given, Operation) or site is None or not isinstance(site.node, cst.Call):
+            return None
+        return site.node
+
+    def _carried(self, one: Made) -> dict[str, cst.BaseExpression] | None:
+        """What the scopes around a variable or a layer set for it; None where that cannot be said at its place."""
+        found: dict[str, cst.BaseExpression] = {}
+        for scope, _ in self.variables.path(one.operation):
+            for key in ("initializer", "regularizer"):
+                given = self._set(scope, key)
+                if not isinstance(given, cst.BaseExpression):
+                    continue
+                found[key] = given
+                if not self._is_seen(scope, given, one):
+                    return None
+        if "regularizer" in found and one.operation.symbol.startswith("tf.contrib."):
+            return None
+        return found
+
+    def _is_seen(self, scope: Operation, given: cst.BaseExpression, one: Made) -> bool:
+        """Whether an expression of a scope means the same where a variable or a layer is made."""
+        if names_in(given) <= {"tf"}:
+            return True
+        here, there = one.operation.site, scope.site
+        written = there is not None and any(given is arg.value for call in calls_in(there.node) for arg in call.args)
+        return written and here is not None and there is not None and here.frame is there.frame
+
+    # -- names
+
+    def _names(self) -> dict[cst.CSTNode, str | None]:
+        """The names of the layers of the weights: that which the call gives, where no other layer has it.
+
+        Those of one name get the scopes around them before it, and have none where that is not known.
+        """
+        taken = Counter(name for one in self.variables.layers if (name := self._said(one)) is not None)
+        taken.update(("weight", "variable"))  # what Keras calls those without a name
+        result: dict[cst.CSTNode, str | None] = {}
+        alone: dict[cst.CSTNode, str] = {}
+        for node, [first, *more] in self.by_node.items():
+            names = [self._name(one) for one in (first, *more)]
+            told = [name for name in names if name is not None]
+            if more or first.repeated:
+                apart = len(told) == len(names) == len(set(told)) and not first.repeated
+                result[node] = "" if apart and not any(name in taken for name in told) else None
+                taken.update(told if apart else [])
+            elif names[0] is None:
+                result[node] = "" if first.operation.symbol == GET else None
+            else:
+                alone[node] = names[0]
+        shared = Counter([*taken.elements(), *alone.values()])
+        for node, name in alone.items():
+            path = self.variables.path(self.by_node[node][0].operation)
+            parts = [*(path[-1][1] if path else ()), name]
+            whole = "_".join(str(part) for part in parts).replace("/", "_") if shared[name] > 1 else name
+            known = all(isinstance(part, str) for part in parts) and taken[whole] == 0
+            result[node] = None if not known else "" if whole == name else whole
+            taken[whole] += known
+        return result
+
+    def _name(self, one: Made) -> str | None:
+        place = PARAMETERS[one.operation.symbol].index("name")
+        named = one.operation.argument(place, "name")
+        return named.value if isinstance(named, Constant) and isinstance(named.value, str) else None
+
+    # -- weights
+
+    def _weight(
+        self,
+        node: cst.CSTNode,
+        made: Sequence[Made],
+        names: Mapping[cst.CSTNode, str | None],
+        carried: Mapping[str, cst.BaseExpression],
+    ) -> OwnWeight | None:
+        if not isinstance(node, cst.Call):
+            return None
+        keys = [self.variables.path(one.operation) for one in made]
+        if made[0].operation.symbol == GET and self._again(made, keys):
+            return None
+        if any(self.variables.only_read(one.operation) is not None for one in made):
+            return None
+        kinds = {self._is_value(one.operation) for one in made}
+        wholes = {self._is_one_number(one.operation) for one in made}
+        tensors = {self._tensor(one) for one in made}
+        if len(kinds) != 1 or len(wholes) != 1 or len(tensors) != 1:
+            return None
+        value, whole, tensor = kinds.pop(), wholes.pop(), tensors.pop()
+        if value is None or (tensor is None and not self._applied(node, made)):
+            return None
+        return OwnWeight(tensor, names[node], value, whole, carried)
+
+    def _applied(self, node: cst.Call, made: Sequence[Made]) -> bool:
+        """Whether a function does nothing with a variable but return it, to calls that have a tensor for its layer."""
+        found: dict[cst.CSTNode, str] = {}
+        for one in made:
+            frame = one.operation.site.frame if one.operation.site is not None else None
+            caller = frame.caller if frame is not None else None
+            if one.function is None or one.caller is None or caller is None or not _returns(one.function.node, node):
+                return False
+            tensor = self._tensor(one.caller)
+            if tensor is None or found.setdefault(caller.node, tensor) != tensor:
+                return False
+        if any(self.applied.get(call, tensor) != tensor for call, tensor in found.items()):
+            return False
+        self.applied.update(found)
+        return True
+
+    def _again(self, made: Sequence[Made], paths: Sequence[list[tuple[Operation, tuple[object, ...]]]]) -> bool:
+        """Whether a variable of this name is made twice."""
+        own = {id(one) for one in made}
+        keys: list[tuple[object, ...]] = []
+        for one, path in zip(made, paths):
+            name = self._name(one)
+            if name is None:
+                continue
+            keys.append((*(path[-1][1] if path else ()), name))
+        for one in self.variables.made:
+            if id(one) not in own and one.operation.symbol == GET and self._name(one) is not None:
+                path = self.variables.path(one.operation)
+                if (*(path[-1][1] if path else ()), self._name(one)) in keys:
+                    return True
+        return len(set(keys)) < len(keys)
+
+    def _is_value(self, operation: Operation) -> bool | None:
+        """Whether a variable is given the value that it starts at, and not a shape; None where that is not known."""
+        if operation.symbol != GET:
+            first = operation.argument(0, "initial_value")
+            return None if first is None or isinstance(first, (Function, Class, Symbol)) else True
+        shape = operation.argument(1, "shape")
+        initializer = operation.argument(3, "initializer")
+        given = shape is not None and not (isinstance(shape, Constant) and shape.value is None)
+        if initializer is None or (isinstance(initializer, Constant) and initializer.value is None):
+            return False if given else None
+        makes = initializer.name if isinstance(initializer, Symbol) else ""
+        makes = initializer.symbol if isinstance(initializer, Operation) else makes
+        if makes.endswith(_INITIALIZERS) or ".initializers." in makes:
+            return False if given else None
+        if isinstance(initializer, (Symbol, Function, Class)) or makes in ("", "parameter", "call", "getattr"):
+            return True if isinstance(initializer, (Constant, Items)) and not given else None
+        return None if given else True
+
+    def _is_one_number(self, operation: Operation) -> bool:
+        """Whether the shape of a variable is the number of its elements."""
+        shape = operation.argument(1, "shape") if operation.symbol == GET else None
+        if isinstance(shape, Constant):
+            return isinstance(shape.value, int)
+        if not isinstance(shape, Operation) or shape.symbol != "getitem":
+            return False
+        of, index = shape.args[:2]
+        about = isinstance(of, Operation) and (of.symbol in (".get_shape", ".as_list") or _is_shape(of))
+        return about and isinstance(index, (Constant, Operation)) and not _is_slice(index)
+
+    def _tensor(self, one: Made) -> str | None:
+        """The tensor to call the layer with: one that it is used with, where that has a name already."""
+        uses = self.variables.uses(one.operation)
+        beside = [value for use in uses for value in _given(use)]
+        names = [name for name, value in one.tensors.items() if not self.variables.features(value)]
+        for value in beside:
+            for name in list(one.tensors)[::-1]:
+                if one.tensors[name] is value:
+                    return name
+        inner = [name for name in names if name in one.scope.own]
+        if inner and one.scope is not self.trained.scope:
+            return inner[0]
+        whole = next((name for name, value in one.tensors.items() if self.variables.features(value)), None)
+        if whole is None:
+            return names[0] if names else None
+        for value in (*beside, *uses):
+            key = self.variables.key_behind(value)
+            if key is not None:
+                return f'{whole}["{key}"]' if '"' not in key and "\\" not in key else None
+        return list(one.tensors)[-1]
+
+
+def _returns(function: cst.FunctionDef | cst.Lambda, made: cst.Call) -> bool:
+    """Whether all that a function does with what a call makes is to return it, always."""
+    if isinstance(function, cst.Lambda):
+        return function.body is made
+    returned = returns_in(function.body)
+    if len(returned) != 1:
+        return False
+    value = returned[0].value
+    if not isinstance(value, cst.Name):
+        return value is made
+    names = [one for one in name_nodes(function) if one.value == value.value]
+    return len(names) == 2 and value_given(function, names[0]) is made
+
+
+def _given(operation: Operation) -> Iterator[Value]:
+    yield from operation.args
+    yield from operation.kwargs.values()
+
+
+def _is_layer(value: Value | None) -> bool:
+    return isinstance(value, Operation) and value.symbol.startswith("tf.")
+
+
+def _is_shape(value: Operation) -> bool:
+    return value.symbol == "getattr" and isinstance(value.args[1], Constant) and value.args[1].value == "shape"
+
+
+def _is_slice(value: Value) -> bool:
+    return isinstance(value, Operation) and value.symbol == "slice"
+
+
+__all__ = ["OwnWeight", "OwnWeights", "own_weights"]

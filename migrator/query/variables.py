@@ -1,0 +1,226 @@
+"""The variables that a network makes: in which scopes, which tensors there are by then, and what uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from migrator.ir.evaluate import Evaluator
+from migrator.ir.machine import Effect, identity
+from migrator.ir.values import Constant, Either, Function, Operation, Scope, Sequence, Symbol, Table, Value
+
+GET, NEW = "tf.get_variable", "tf.Variable"
+#: The parameters of what makes a variable.
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    GET: (
+        *("name", "shape", "dtype", "initializer", "regularizer", "trainable", "collections", "caching_device"),
+        *("partitioner", "validate_shape", "use_resource", "custom_getter", "constraint", "synchronization"),
+        "aggregation",
+    ),
+    NEW: (
+        *("initial_value", "trainable", "collections", "validate_shape", "caching_device", "name", "variable_def"),
+        *("dtype", "expected_shape", "import_scope", "constraint", "use_resource", "synchronization", "aggregation"),
+        "shape",
+    ),
+}
+SCOPE = "tf.variable_scope"
+LOOKUP = "tf.nn.embedding_lookup"
+_LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.", "tf.nn.rnn_cell.", "tf.contrib.rnn.")
+_RECURRENT = ("tf.nn.dynamic_rnn", "tf.nn.bidirectional_dynamic_rnn", "tf.nn.static_rnn")
+#: What reads a variable as the tensor that it is, in the place where one may stand.
+_READING = ("tf.assign", "tf.scatter", "tf.train.", "tf.gradients", "tf.contrib.", "tf.estimator.", "tf.is_variable")
+_ABOUT_SHAPES = frozenset((".get_shape", ".as_list", ".append", ".extend", ".insert", ".format"))
+_ARITHMETIC = frozenset(
+    "getitem add sub mul truediv floordiv mod pow matmul neg call and or xor == != < <= > >=".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A variable, or a layer: the call, whether it is made any number of times or under a condition, and the names
+    that stand for tensors where it is made.
+
+    `scope` is that of the names, `tensors` are theirs in the order in which they are bound. `function` is the function
+    of the program that makes it (None: the model_fn itself), and `caller` the same variable as seen from the call of
+    that function.
+    """
+
+    operation: Operation
+    repeated: bool
+    conditional: bool
+    scope: Scope
+    tensors: Mapping[str, Value] = field(default_factory=dict)
+    function: Function | None = None
+    caller: Made | None = None
+
+
+class Variables:
+    """Watches a program build its network; `features` and `labels` say which values are these."""
+
+    def __init__(
+        self, machine: Evaluator, features: Callable[[Value], bool], labels: Callable[[Value], bool], outer: Scope
+    ) -> None:
+        self.machine = machine
+        self.features = features
+        self.labels = labels
+        self.outer = outer
+        self.made: list[Made] = []
+        self.layers: list[Made] = []
+        self.effects: list[Operation] = []
+        self._calls: set[Value] = set()
+
+    def watch(self, effect: Effect) -> None:
+        """Sees a call of a library."""
+        one = effect.operation
+        self.effects.append(one)
+        self._calls.add(one)
+        if one.symbol not in PARAMETERS and not one.symbol.startswith((*_LAYERS, *_RECURRENT)):
+            return
+        found = self.made if one.symbol in PARAMETERS else self.layers
+        seen: Made | None = None
+        scopes, functions = [self.outer, *self.machine.scopes], [None, *(one for one, _ in self.machine.calls)]
+        for scope, function in zip(scopes, functions):
+            tensors = self._tensors(scope) if one.symbol in PARAMETERS else {}
+            seen = Made(one, effect.repeated, bool(effect.conditions), scope, tensors, function, seen)
+        assert seen is not None
+        found.append(seen)
+
+    # -- tensors
+
+    def _tensors(self, scope: Scope | None) -> dict[str, Value]:
+        """The names that stand for tensors computed from the features here, those of functions around it included."""
+        found: dict[str, Value] = {}
+        while scope is not None and scope.kind != "module":
+            for name, value in self.machine.store.held(scope).items():
+                if name not in found and self.is_tensor(value):
+                    found[name] = value
+            scope = scope.outer
+        return found
+
+    def is_tensor(self, value: Value) -> bool:
+        """Whether a value is a tensor that is computed from the features, and not from the labels."""
+        if self.features(value):
+            return True
+        if not isinstance(value, Operation):
+            return False
+        plain = value.symbol in _ARITHMETIC or value.symbol.startswith("tf.")
+        return plain and self.comes_from(value, self.features) and not self.comes_from(value, self.labels)
+
+    def comes_from(self, value: Value, source: Callable[[Value], bool]) -> bool:
+        """Whether a value is computed from one of a kind; shapes, which are known before, are not."""
+        seen: set[Value] = set()
+        queue = [value]
+        while queue:
+            one = queue.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if source(one):
+                return True
+            queue += self._behind(one)
+        return False
+
+    def _behind(self, value: Value) -> list[Value]:
+        if isinstance(value, Either):
+            return [value.then, value.otherwise]
+        if isinstance(value, Operation):
+            if value.symbol in (".get_shape", "getattr"):
+                return []
+            return [*value.args, *value.kwargs.values()]
+        return list(self._held(value))
+
+    def _held(self, value: Value) -> Iterator[Value]:
+        content = self.machine.content_of(value) if isinstance(value, Sequence) else None
+        yield from content.items if content is not None else ()
+        entries = self.machine.entries_of(value) if isinstance(value, Table) else None
+        yield from [one for _, one in entries.items.values()] if entries is not None else ()
+
+    def key_behind(self, value: Value) -> str | None:
+        """The key of the features that a value is computed from; None where it reads them otherwise."""
+        seen: set[Value] = set()
+        queue = [value]
+        while queue:
+            one = queue.pop(0)
+            if one in seen:
+                continue
+            seen.add(one)
+            if isinstance(one, Operation) and one.symbol == "getitem" and self.features(one.args[0]):
+                key = one.args[1]
+                if isinstance(key, Constant) and isinstance(key.value, str):
+                    return key.value
+            queue += self._behind(one)
+        return None
+
+    # -- uses
+
+    def uses(self, variable: Operation) -> list[Operation]:
+        """The calls that are given a variable, by itself, in a container, or in an expression."""
+        return [one for one in self.effects if one is not variable and self._takes(one, variable)]
+
+    def _takes(self, operation: Operation, variable: Operation) -> bool:
+        seen: set[Value] = set()
+        queue: list[Value] = [*operation.args, *operation.kwargs.values()]
+        while queue:
+            one = queue.pop()
+            if one is variable:
+                return True
+            if one in seen or one in self._calls:
+                continue
+            seen.add(one)
+            queue += self._behind(one)
+        return False
+
+    def only_read(self, variable: Operation) -> Operation | None:
+        """A call that does more with a variable than to compute with its value; None where there is none."""
+        for one in self.uses(variable):
+            reads = one.symbol.startswith("tf.") and not one.symbol.startswith(_READING)
+            if not reads and one.symbol not in _ABOUT_SHAPES and one.symbol not in _ARITHMETIC - {"call"}:
+                return one
+        return None
+
+    # -- scopes
+
+    def path(self, operation: Operation) -> list[tuple[Operation, tuple[object, ...]]]:
+        """The variable scopes around a call, each with the path of names up to it."""
+        found: list[tuple[Operation, tuple[object, ...]]] = []
+        names: tuple[object, ...] = ()
+        for scope in operation.scopes:
+            if isinstance(scope, Operation) and scope.symbol == SCOPE:
+                names = self._inside(names, scope)
+                found.append((scope, names))
+        return found
+
+    def _inside(self, names: tuple[object, ...], scope: Operation) -> tuple[object, ...]:
+        given = scope.argument(0, "name_or_scope")
+        if isinstance(given, Constant) and isinstance(given.value, str):
+            return (*names, given.value)
+        if given is None or (isinstance(given, Constant) and given.value is None):
+            return (*names, scope)  # of its default name, with a number
+        if isinstance(given, Operation) and given.symbol == "tf.get_variable_scope":
+            return names
+        if isinstance(given, Operation) and given.symbol == SCOPE:
+            inner = self.path(given)
+            return self._inside(inner[-1][1] if inner else (), given)
+        return (*names, Unclear(identity(given)))
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """A name of a scope that is not known: what it is the value of."""
+
+    value: object
+
+
+def only_reuses(scope: Operation) -> bool:
+    """Whether a variable scope gives variables that are there already, or may do nothing else."""
+    given = scope.argument(8, "reuse")
+    return reuses(scope) and not (isinstance(given, Symbol) and given.name == "tf.AUTO_REUSE")
+
+
+def reuses(scope: Operation) -> bool:
+    """Whether a variable scope may give variables that are there already."""
+    given = scope.argument(8, "reuse")
+    return given is not None and not (isinstance(given, Constant) and not given.value)
+
+
+__all__ = ["GET", "LOOKUP", "NEW", "PARAMETERS", "SCOPE", "Made", "Unclear", "Variables", "only_reuses", "reuses"]
