@@ -63,6 +63,17 @@ PAIRS = Path(__file__).parent / "pairs"
         ),
         # Updates that do not wait for the gradients that read what they change.
         ("racing", {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4")}),
+        # Arrays and generators for `fit`, and a model that knows its inputs by them only. At the end of a generator Keras
+        # counts a step that it does not take, and Adam corrects its moments by that count.
+        (
+            "arrays",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "generator": ("EQUIVALENT", None),
+                "wrong_order": ("DIFFERENT", "L2"),
+                "wrong_count": ("DIFFERENT", "L4"),
+            },
+        ),
         # A loss is multiplied, and its gradients are divided again; clipped before that; divided alone.
         (
             "scaled",
@@ -87,3 +98,11 @@ def test_what_programs_compute_decides(
         made = report_of(findings, versions, 0.0, 0.0)
         decided = made.document["decided_by"] if made.status.value == "DIFFERENT" else None
         assert (made.status.value, decided) == wanted, told(made.document)
+
+
+def test_keras_in_a_graph_is_told_by_name(session_for: Callable[[int], session.Session]) -> None:
+    opened = session_for(2)
+    case = session.make_case(PAIRS / "arrays" / "in_graph.py", PAIRS / "arrays" / "migrated.py")
+    made = session.verify(case, session=opened)
+    assert made.status.value == "INCONCLUSIVE", told(made.document)
+    assert "fit of a Keras model in TensorFlow 1's mode" in made.document["levels"][0]["summary"]

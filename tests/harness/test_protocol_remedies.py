@@ -122,6 +122,14 @@ def test_the_command_that_settles_it(reason: Reason, changes: dict[str, object],
     assert settled(reason, **changes) == (None if options is None else [*COMMAND[:4], *options, *COMMAND[6:]])
 
 
+def test_keras_in_a_graph_leaves_its_mode() -> None:
+    summary = "local:0 trains with fit of a Keras model in TensorFlow 1's mode (m.py:3)"
+    advice = remedies._not_replayable(LevelResult("L0", "", Status.INCONCLUSIVE, summary), remedies.Context(COMMAND))[0]
+    assert "disable_v2_behavior" in advice and "copy" in advice
+    other = remedies._not_replayable(LevelResult("L0", "", Status.INCONCLUSIVE, "other"), remedies.Context(COMMAND))[0]
+    assert "train_step" in other
+
+
 def test_an_unstable_machine_is_reduced_to_one_core_and_then_given_everything() -> None:
     words = settled(Reason.ENVIRONMENT_UNSTABLE)
     assert words is not None and words == ["taskset", "-c", "0", *COMMAND]

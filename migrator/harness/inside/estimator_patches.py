@@ -131,6 +131,27 @@ def patch_limits(training, Estimator, recorder):
     parts.wrap(training._TrainingExecutor, "_start_continuous_evaluation", evaluate_forever)
 
 
+def patch_fit(tf, recorder):
+    """Keras' own training in a graph, whose steps nothing of TensorFlow 1 takes that is watched."""
+    module = tf.keras.Model.__module__
+    try:
+        model = importlib.import_module(module + "_v1").Model
+    except ImportError:
+        model = importlib.import_module(module).Model  # TensorFlow 1.15 has no other
+
+    def training(name):
+        def train(original, self, *args, **kwargs):
+            line = sources.user_line()
+            if line is not None and not recorder.calling_model:
+                recorder.folder.note_unrecorded("%s of a Keras model in TensorFlow 1's mode" % name, line)
+            return original(self, *args, **kwargs)
+
+        return train
+
+    for name in ("fit", "fit_generator", "train_on_batch"):
+        parts.wrap(model, name, training(name))
+
+
 def patch_layers(tf, recorder):
     """The call of every layer, of tf.layers and of tf.keras.layers."""
     for kind in tf.layers.Dense.__mro__:

@@ -371,6 +371,7 @@ def install(plan, folder):
     estimator_patches.patch_limits(training, Estimator, recorder)
     estimator_patches.patch_dropout(tf, recorder)
     estimator_patches.patch_layers(tf, recorder)
+    estimator_patches.patch_fit(tf, recorder)
     estimator_patches.patch_sources(tf, Estimator, optimizers, recorder)
     watch_clipping(lambda: recorder.traced.clipping if recorder.traced is not None else None)
 

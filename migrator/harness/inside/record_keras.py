@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import importlib
 import inspect
+import itertools
 import os
 import sys
 import threading
@@ -890,13 +891,15 @@ class KerasRecorder(object):
         optimizer = model.optimizer if self.updating is None else self.updating
         parts.write_arrays(self.folder.file("slots", name), self.slot_values(optimizer))
 
-    def build(self, model, data, strategy):
-        """Makes the variables of a model that knows its inputs by its first batch only, as a class of its own does."""
-        spec = getattr(data, "element_spec", None)
+    def build(self, model, arguments, strategy):
+        """Makes the variables of a model that knows its inputs by its first batch only, as a class of its own does.
+        ``arguments`` are those of the call that trains.
+        """
         # What has variables made them by itself; the call of a model_fn of TensorFlow 1 may want labels, too.
-        if model.built or has_variables(model) or spec is None:
+        if model.built or has_variables(model) or self.is_creator(arguments.get("x")):
             return
         tf = self.tf
+        spec = getattr(arguments.get("x"), "element_spec", None) or self.element_spec(arguments)
 
         def zeros(one):
             return tf.zeros([1, *(size or 1 for size in one.shape[1:])], one.dtype)
@@ -929,7 +932,7 @@ class KerasRecorder(object):
         self.watch_callbacks(model, bound.arguments.get("callbacks"))
         self.follow_callbacks(model, bound.arguments)
         try:
-            self.build(model, bound.arguments.get("x"), strategy)
+            self.build(model, bound.arguments, strategy)
             self.begin(model, strategy)
             if self.folder.replay:
                 self.replay(bound, strategy)
@@ -1114,9 +1117,22 @@ class KerasRecorder(object):
             x = x.dataset_fn(tf.distribute.InputContext())
         if hasattr(x, "element_spec"):
             return replicas.spec_of_one(tf, x)
-        given = (x, arguments.get("y"), arguments.get("sample_weight"))
-        data = tuple(value for value in given if value is not None)
-        return tf.data.Dataset.from_tensor_slices(data).batch(1).element_spec
+        if hasattr(x, "__next__"):  # a generator: its first batch is given back to it
+            first = next(x)
+            arguments["x"] = itertools.chain([first], x)
+        elif hasattr(x, "__getitem__") and hasattr(x, "on_epoch_end"):  # a Sequence of batches
+            first = x[0]
+        else:
+            given = (x, arguments.get("y"), arguments.get("sample_weight"))
+            first = tuple(value for value in given if value is not None)
+        return tf.nest.map_structure(self.spec_of_array, tuple(first) if isinstance(first, list) else first)
+
+    def spec_of_array(self, value):
+        """Batches of any size, as Keras makes them of an array: its floats are those of the backend."""
+        array = value if hasattr(value, "dtype") and hasattr(value, "shape") else np.asarray(value)
+        dtype = self.tf.as_dtype(array.dtype)
+        kept = not dtype.is_floating or isinstance(value, self.tf.Tensor)
+        return self.tf.TensorSpec([None, *array.shape[1:]], dtype if kept else self.tf.keras.backend.floatx())
 
     def make_train_function(self, original, model, *args, **kwargs):
         function = original(model, *args, **kwargs)

@@ -191,6 +191,14 @@ def _missing(level: LevelResult, context: Context) -> _Advice:
 
 
 def _not_replayable(level: LevelResult, context: Context) -> _Advice:
+    if level.id == "L0" and "in TensorFlow 1's mode" in level.summary:
+        return (
+            "Keras trains the same without TensorFlow 1's mode, where its steps can be recorded. Take "
+            "tf.disable_v2_behavior(), tf.disable_eager_execution() and `import tensorflow.compat.v1` out of a copy of "
+            "the original, verify the migrated program against the copy, and compare the losses that original and copy "
+            "print.",
+            None,
+        )
     if level.id == "L0":
         return (
             "Steps can be recorded and compared in Estimator.train, in Model.fit (a train_step of your own in a "
