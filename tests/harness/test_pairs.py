@@ -63,8 +63,8 @@ PAIRS = Path(__file__).parent / "pairs"
         ),
         # Updates that do not wait for the gradients that read what they change.
         ("racing", {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4")}),
-        # Arrays and generators for `fit`, and a model that knows its inputs by them only. At the end of a generator Keras
-        # counts a step that it does not take, and Adam corrects its moments by that count.
+        # Arrays and generators for `fit`, and a model that knows its inputs by them only. At the end of a generator
+        # Keras counts a step that it does not take, and Adam corrects its moments by that count.
         (
             "arrays",
             {
