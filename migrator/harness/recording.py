@@ -116,7 +116,8 @@ class Step:
 
     ``loss`` is the float32 value that the optimizer minimises on that worker, regularisation included, not
     divided by the number of replicas. ``learning_rate`` is the rate used in this step. ``batch`` is the
-    digest of the batch, if recorded. ``time`` is when the step was recorded, in seconds since the epoch.
+    digest of the batch, if recorded. ``time`` is when the step was recorded, in seconds since the epoch. ``counted`` is
+    how many steps the optimizer has counted before it, if that was recorded.
     """
 
     number: int
@@ -125,6 +126,7 @@ class Step:
     learning_rate: float | None
     batch: str | None
     time: float = 0.0
+    counted: int | None = None
 
 
 @dataclass(frozen=True)
@@ -605,6 +607,7 @@ def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ..
                     learning_rate=values.get("learning_rate"),
                     batch=None if batch is None else batch.digest,
                     time=int(path.stem) / 1e6,
+                    counted=int(values["counted"]) if "counted" in values else None,
                 )
             )
     steps.sort(key=lambda step: (step.number, _trainer_rank(step.task)))

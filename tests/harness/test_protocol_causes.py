@@ -140,6 +140,16 @@ class TestLoss:
             "the learning rate goes from 0.1 to 0.01 at step 3: the schedule"
         )
 
+    @pytest.mark.parametrize("ahead", [0, 1])
+    def test_a_count_of_steps_that_is_ahead(self, ahead: int) -> None:
+        ours = losses(1.0, 0.9, 0.8, 0.7)
+        theirs = losses(1.0, 0.9, 0.8, 0.75, program="migrated")
+        counts = (0, 1, 2 + ahead, 3 + ahead)
+        steps = tuple(replace(step, counted=n) for step, n in zip(theirs.steps, counts, strict=True))
+        text = found(Quantity(LOSS, "0"), 4, ours, replace(theirs, steps=steps))
+        told = "before step 3 the migrated program's optimizer has counted 3 steps"
+        assert text.startswith(told) if ahead else told not in text
+
     def test_a_difference_at_the_beginning_of_an_epoch(self) -> None:
         batches = tuple(batch(n, digest=f"e{(n - 1) % 3}") for n in range(1, 8))
         ours = losses(*[1.0] * 7, batches=batches)

@@ -361,6 +361,8 @@ class KerasRecorder(object):
             fields.append(("loss", shown.loss * float(workers) if workers > 1 else shown.loss))
         if shown.rate is not None:
             fields.append(("learning_rate", shown.rate))
+        if shown.iteration is not None:
+            fields.append(("counted", shown.iteration))
         header = {"fields": [name for name, _ in fields]}
         tensors = [tensor for _, tensor in fields]
         if self.plan.get("record_batches", True):

@@ -119,7 +119,11 @@ def explain(given: Evidence, quantity: Quantity, step: int) -> tuple[str, ...]:
         assert a is not None and b is not None
         look = _LOOK[quantity.family]
         found = sorted(
-            (*look(given, quantity, step, _doubles(a), _doubles(b)), *_timing(given, quantity, step)),
+            (
+                *_counting(given, step),
+                *look(given, quantity, step, _doubles(a), _doubles(b)),
+                *_timing(given, quantity, step),
+            ),
             key=lambda cause: -cause[0],
         )
     texts = tuple(dict.fromkeys(text for _, text in found))
@@ -256,6 +260,26 @@ def _sum_for_mean(given: Evidence, f: float, position: str, step: int, what: str
 
 
 # -- time -----------------------------------------------------------------------------------------------------
+
+
+def _counting(given: Evidence, step: int) -> Iterator[Cause]:
+    """A count of steps that the migrated program's optimizer is ahead with: it corrects its moments by that count, and
+    schedules follow it.
+    """
+    steps = given.migrated.steps
+    if len({one.task for one in steps}) != 1:
+        return  # workers count together
+    first = next((one.counted for one in steps if one.number == 1), None)
+    for one in steps:
+        ahead = 0 if first is None or one.counted is None else one.counted - first - (one.number - 1)
+        if one.number <= step and 0 < ahead < one.number:
+            count = one.number - 1 + ahead
+            yield _say(
+                STRONG,
+                f"before step {one.number} the migrated program's optimizer has counted {count} steps: `fit` counts "
+                "one that it does not take where a generator ends without steps_per_epoch",
+            )
+            return
 
 
 def _timing(given: Evidence, quantity: Quantity, step: int) -> Iterator[Cause]:
