@@ -8,7 +8,7 @@ scope may give again, or that is changed by hand has no plan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -23,7 +23,19 @@ from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, na
 from migrator.program.scopes import returns_in
 from migrator.program.train_body import TrainBody
 from migrator.program.trained import Trained
-from migrator.query.variables import GET, LOOKUP, PARAMETERS, Made, Unclear, Variables, only_reuses, reuses
+from migrator.query.variables import (
+    CELLS,
+    GET,
+    LOOKUP,
+    PARAMETERS,
+    RECURRENT,
+    Made,
+    Unclear,
+    Variables,
+    name_of,
+    only_reuses,
+    reuses,
+)
 
 _INITIALIZERS = ("_initializer", "_initializer_conv2d")
 
@@ -51,7 +63,8 @@ class OwnWeights:
     `weights` are they by the call that makes each, `carried` the arguments that scopes give layers by the call of the
     layer, `scopes` the calls of scopes that share nothing, and `lookups` the weights that `tf.nn.embedding_lookup`
     looks up in, by its call. `applied` are the tensors that layers are called with which functions of the program
-    return, by the call of the function.
+    return, by the call of the function. `cells` are recurrent cells, with the type of their weights, by the call that
+    makes each, and `recurrent` the calls that run them.
     """
 
     weights: dict[cst.CSTNode, OwnWeight] = field(default_factory=dict)
@@ -59,6 +72,8 @@ class OwnWeights:
     scopes: set[cst.CSTNode] = field(default_factory=set)
     lookups: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
     applied: dict[cst.CSTNode, str] = field(default_factory=dict)
+    cells: dict[cst.CSTNode, str] = field(default_factory=dict)
+    recurrent: set[cst.CSTNode] = field(default_factory=set)
 
     def update(self, other: OwnWeights) -> None:
         """Takes in those of another function."""
@@ -67,6 +82,8 @@ class OwnWeights:
         self.scopes |= other.scopes
         self.lookups.update(other.lookups)
         self.applied.update(other.applied)
+        self.cells.update(other.cells)
+        self.recurrent |= other.recurrent
 
     def follow(self, new: cst.CSTNode, old: cst.CSTNode) -> None:
         """Notes that a node is made of another."""
@@ -74,8 +91,11 @@ class OwnWeights:
             self.weights[new] = self.weights[old]
         if old in self.carried:
             self.carried[new] = self.carried[old]
-        if old in self.scopes:
-            self.scopes.add(new)
+        if old in self.cells:
+            self.cells[new] = self.cells[old]
+        for nodes in (self.scopes, self.recurrent):
+            if old in nodes:
+                nodes.add(new)
         if old in self.applied:
             self.applied[new] = self.applied[old]
         if old in self.lookups:
@@ -91,7 +111,9 @@ def own_weights(
     labels: str | None,
 ) -> OwnWeights:
     """The weights of a model_fn, and of the functions that it calls."""
-    if not any(name in one.text for one in project.files for name in ("get_variable", "Variable(", "variable_scope")):
+    if not any(
+        name in one.text for one in project.files for name in ("get_variable", "Variable(", "variable_scope", "_rnn")
+    ):
         return OwnWeights()
     body = TrainBody(file, function, statements, frozenset(), lambda name: 0, project)
     found: list[Variables] = []
@@ -150,6 +172,7 @@ class _Planner:
                 found = [use.site.node for use in uses if use.symbol == LOOKUP and use.site is not None]
                 result.lookups.update(dict.fromkeys(found, node))
         result.applied = self.applied
+        self._recurrent(result, closed)
         result.carried = {node: given for node, given in carried.items() if given and node not in result.weights}
         return result
 
@@ -174,7 +197,7 @@ class _Planner:
                     unclear.add(scope)
                 if one.repeated or only_reuses(scope):
                     shared.add(scope)
-            name = self._said(one)
+            name = name_of(one.operation)
             if name is not None:
                 inside.setdefault((*path[-1][1], name), []).append(one)
         for scopes in entered.values():
@@ -186,12 +209,6 @@ class _Planner:
             if len(made) > 1:
                 shared |= {scope for one in made for scope, _ in self.variables.path(one.operation)}
         return shared
-
-    def _said(self, one: Made) -> str | None:
-        """The name that a variable or a layer is given."""
-        operation = one.operation
-        named = operation.argument(0 if operation.symbol == GET else None, "name", "scope")
-        return named.value if isinstance(named, Constant) and isinstance(named.value, str) else None
 
     def _keeps(self, scope: Operation) -> bool:
         """Whether what a scope sets can be given to what is made inside."""
@@ -237,6 +254,8 @@ class _Planner:
                     return None
         if "regularizer" in found and one.operation.symbol.startswith("tf.contrib."):
             return None
+        if found and one.operation.symbol in (*CELLS, *RECURRENT):
+            return None
         return found
 
     def _is_seen(self, scope: Operation, given: cst.BaseExpression, one: Made) -> bool:
@@ -254,7 +273,7 @@ class _Planner:
 
         Those of one name get the scopes around them before it, and have none where that is not known.
         """
-        taken = Counter(name for one in self.variables.layers if (name := self._said(one)) is not None)
+        taken = Counter(name for one in self.variables.layers if (name := name_of(one.operation)) is not None)
         taken.update(("weight", "variable"))  # what Keras calls those without a name
         result: dict[cst.CSTNode, str | None] = {}
         alone: dict[cst.CSTNode, str] = {}
@@ -309,6 +328,72 @@ class _Planner:
         if value is None or (tensor is None and not self._applied(node, made)):
             return None
         return OwnWeight(tensor, names[node], value, whole, carried)
+
+    # -- recurrent networks
+
+    def _recurrent(self, result: OwnWeights, closed: Collection[Operation]) -> None:
+        """Finds the calls that run cells over sequences, and these cells."""
+        runs: dict[cst.CSTNode, list[Made]] = {}
+        for one in self.variables.layers:
+            if one.operation.symbol in RECURRENT and one.operation.site is not None:
+                runs.setdefault(one.operation.site.node, []).append(one)
+        found: dict[Operation, str] = {}
+        for node, made in runs.items():
+            cells = [self._cells_of(one.operation) for one in made]
+            dtypes = {_dtype(one.operation) for one in made}
+            inside = any(scope in closed for one in made for scope, _ in self.variables.path(one.operation))
+            if inside or None in cells or len(dtypes) != 1 or None in dtypes:
+                continue
+            result.recurrent.add(node)
+            found.update((cell, str(next(iter(dtypes)))) for some in cells for cell in some or ())
+        used = {cell for cell in found if self._only_run(cell, found, result.recurrent)}
+        for node, made in runs.items():
+            if any(cell not in used for one in made for cell in self._cells_of(one.operation) or ()):
+                result.recurrent.discard(node)
+        result.cells = {
+            cell.site.node: dtype for cell, dtype in found.items() if cell in used and cell.site is not None
+        }
+
+    def _cells_of(self, operation: Operation) -> list[Operation] | None:
+        """The cells that a call runs, those inside of others too; None where they are not known."""
+        parameters = RECURRENT[operation.symbol]
+        found: list[Operation] = []
+        for name in [name for name in parameters if name.startswith("cell")]:
+            value = operation.argument(parameters.index(name), name)
+            inner = self._cells_in(value)
+            if inner is None:
+                return None
+            found += inner
+        return found
+
+    def _cells_in(self, value: Value | None) -> list[Operation] | None:
+        if not isinstance(value, Operation) or value.symbol not in CELLS or value.site is None:
+            return None
+        if not value.symbol.endswith(".MultiRNNCell"):
+            return [value]
+        given = value.argument(0, "cells")
+        content = self.trained.machine.content_of(given) if given is not None else None
+        if content is None or len(set(content.items)) < len(content.items) or not content.items:
+            return None
+        found = [value]
+        for one in content.items:
+            inner = self._cells_in(one)
+            if inner is None:
+                return None
+            found += inner
+        made = {one.operation: one for one in self.variables.layers}
+        return found if not content.more or all(made[one].repeated for one in found[1:]) else None
+
+    def _only_run(self, cell: Operation, cells: Collection[Operation], runs: Collection[cst.CSTNode]) -> bool:
+        """Whether nothing is done with a cell but to put it into others and to run it."""
+        uses = self.variables.uses(cell)
+        return all(
+            use in cells or (use.symbol in RECURRENT and use.site is not None and use.site.node in runs)
+            for use in uses
+            if use.symbol not in (".append", ".extend")
+        )
+
+    # -- weights in functions
 
     def _applied(self, node: cst.Call, made: Sequence[Made]) -> bool:
         """Whether a function does nothing with a variable but return it, to calls that have a tensor for its layer."""
@@ -405,6 +490,15 @@ def _returns(function: cst.FunctionDef | cst.Lambda, made: cst.Call) -> bool:
         return value is made
     names = [one for one in name_nodes(function) if one.value == value.value]
     return len(names) == 2 and value_given(function, names[0]) is made
+
+
+def _dtype(operation: Operation) -> str | None:
+    """The type of what a call runs over sequences computes."""
+    given = operation.argument(RECURRENT[operation.symbol].index("dtype"), "dtype")
+    if given is None or (isinstance(given, Constant) and given.value is None):
+        return "float32"
+    name = given.name if isinstance(given, Symbol) else ""
+    return name.removeprefix("tf.") if name in ("tf.float32", "tf.float64") else None
 
 
 def _given(operation: Operation) -> Iterator[Value]:

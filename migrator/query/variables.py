@@ -25,8 +25,33 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 SCOPE = "tf.variable_scope"
 LOOKUP = "tf.nn.embedding_lookup"
+_CELL = "tf.nn.rnn_cell."
+#: Recurrent cells that can be written for Keras, and their parameters.
+CELLS: Mapping[str, tuple[str, ...]] = {
+    f"{_CELL}BasicLSTMCell": (*("num_units", "forget_bias", "state_is_tuple", "activation", "reuse", "name", "dtype"),),
+    f"{_CELL}LSTMCell": (
+        *("num_units", "use_peepholes", "cell_clip", "initializer", "num_proj", "proj_clip", "num_unit_shards"),
+        *("num_proj_shards", "forget_bias", "state_is_tuple", "activation", "reuse", "name", "dtype"),
+    ),
+    f"{_CELL}GRUCell": (
+        *("num_units", "activation", "reuse", "kernel_initializer", "bias_initializer", "name", "dtype"),
+    ),
+    f"{_CELL}BasicRNNCell": ("num_units", "activation", "reuse", "name", "dtype"),
+    f"{_CELL}MultiRNNCell": ("cells", "state_is_tuple"),
+}
+_STATES = ("initial_state", "dtype", "parallel_iterations", "swap_memory", "time_major", "scope")
+_BOTH_STATES = ("initial_state_fw", "initial_state_bw", *_STATES[1:])
+#: What runs cells over sequences, and its parameters.
+RECURRENT: Mapping[str, tuple[str, ...]] = {
+    "tf.nn.dynamic_rnn": ("cell", "inputs", "sequence_length", *_STATES),
+    "tf.nn.bidirectional_dynamic_rnn": ("cell_fw", "cell_bw", "inputs", "sequence_length", *_BOTH_STATES),
+    "tf.nn.static_rnn": ("cell", "inputs", "initial_state", "dtype", "sequence_length", "scope"),
+    "tf.nn.static_bidirectional_rnn": (
+        *("cell_fw", "cell_bw", "inputs", "initial_state_fw", "initial_state_bw", "dtype", "sequence_length", "scope"),
+    ),
+}
 _LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.", "tf.nn.rnn_cell.", "tf.contrib.rnn.")
-_RECURRENT = ("tf.nn.dynamic_rnn", "tf.nn.bidirectional_dynamic_rnn", "tf.nn.static_rnn")
+_SCOPED = {name: "bidirectional_rnn" if "bidirectional" in name else "rnn" for name in RECURRENT}
 #: What reads a variable as the tensor that it is, in the place where one may stand.
 _READING = ("tf.assign", "tf.scatter", "tf.train.", "tf.gradients", "tf.contrib.", "tf.estimator.", "tf.is_variable")
 _ABOUT_SHAPES = frozenset((".get_shape", ".as_list", ".append", ".extend", ".insert", ".format"))
@@ -74,7 +99,7 @@ class Variables:
         one = effect.operation
         self.effects.append(one)
         self._calls.add(one)
-        if one.symbol not in PARAMETERS and not one.symbol.startswith((*_LAYERS, *_RECURRENT)):
+        if one.symbol not in PARAMETERS and not one.symbol.startswith(_LAYERS) and one.symbol not in RECURRENT:
             return
         found = self.made if one.symbol in PARAMETERS else self.layers
         seen: Made | None = None
@@ -211,6 +236,14 @@ class Unclear:
     value: object
 
 
+def name_of(operation: Operation) -> str | None:
+    """The name that a variable or a layer gets in its scope, where that is said."""
+    named = operation.argument(0 if operation.symbol == GET else None, "name", "scope")
+    if named is None and operation.symbol in _SCOPED:
+        return _SCOPED[operation.symbol]
+    return named.value if isinstance(named, Constant) and isinstance(named.value, str) else None
+
+
 def only_reuses(scope: Operation) -> bool:
     """Whether a variable scope gives variables that are there already, or may do nothing else."""
     given = scope.argument(8, "reuse")
@@ -223,4 +256,18 @@ def reuses(scope: Operation) -> bool:
     return given is not None and not (isinstance(given, Constant) and not given.value)
 
 
-__all__ = ["GET", "LOOKUP", "NEW", "PARAMETERS", "SCOPE", "Made", "Unclear", "Variables", "only_reuses", "reuses"]
+__all__ = [
+    "CELLS",
+    "GET",
+    "LOOKUP",
+    "NEW",
+    "PARAMETERS",
+    "RECURRENT",
+    "SCOPE",
+    "Made",
+    "Unclear",
+    "Variables",
+    "name_of",
+    "only_reuses",
+    "reuses",
+]

@@ -30,6 +30,7 @@ from migrator.rules import (
     logs,
     mnist,
     partitioners,
+    recurrent,
     symbolic,
     weights,
 )
@@ -430,9 +431,15 @@ class Rewriter(Transformer):
         name = self.imports.tensorflow(node.func)
         if name is None:
             self._check_hub(node)
-        owned = node in self.training.own.weights
+        own = self.training.own
+        owned = node in own.weights
         if name is not None and (
-            name in _CALLS or owned or node in self.tables.variables or node in self.tables.lookups
+            name in _CALLS
+            or owned
+            or node in own.cells
+            or node in own.recurrent
+            or node in self.tables.variables
+            or node in self.tables.lookups
         ):
             self._consumed.add(node.func)
         if name == "tf.logging.set_verbosity":
@@ -533,6 +540,11 @@ class Rewriter(Transformer):
             if original_node in self.training.own.weights:
                 plan = self.training.own.weights[original_node]
                 return weights.layer(self._site(name or "", original_node, updated_node), plan)
+            if original_node in self.training.own.cells:
+                site = self._site(name or "", original_node, updated_node)
+                return recurrent.cell(site, self.training.own.cells[original_node])
+            if original_node in self.training.own.recurrent:
+                return recurrent.network(self._site(name or "", original_node, updated_node))
             if object_class is not None:
                 return layers.called_object(self._site(object_class, original_node, updated_node), updated_node)
             if starts_at_zero(original_node, name) and (self.of_keras_models or name is not None):

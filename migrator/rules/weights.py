@@ -12,7 +12,7 @@ from migrator.program.own_weights import OwnWeight
 from migrator.program.parsed import Blocked
 from migrator.query.variables import GET, LOOKUP, PARAMETERS
 from migrator.rules.layers import tidy_end
-from migrator.rules.rule import Rule
+from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, keyword
 
 RULES = (
@@ -42,6 +42,10 @@ Not carried over are variables that are changed by hand (`tf.assign`, `scatter_u
 (`reuse=True`, or `tf.AUTO_REUSE` with the same names), or that are trained by themselves (`var_list`), and those of
 Keras 3 and of meshes: the program becomes a bridge.
 """,
+        (
+            Example("tf.nn.embedding_lookup(x, y, 'div', 'rows')", "tf.nn.embedding_lookup(x, y, name='rows')"),
+            Example("tf.nn.embedding_lookup([x], ids=y)", "tf.nn.embedding_lookup([x], ids=y)"),
+        ),
     ),
 )
 
