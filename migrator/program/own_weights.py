@@ -17,7 +17,7 @@ from migrator.ir.machine import Effect
 from migrator.ir.values import Class, Constant, Function, Operation, Symbol, Value
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import value_given
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, nodes_in
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import returns_in
@@ -64,7 +64,8 @@ class OwnWeights:
     layer, `scopes` the calls of scopes that share nothing, and `lookups` the weights that `tf.nn.embedding_lookup`
     looks up in, by its call. `applied` are the tensors that layers are called with which functions of the program
     return, by the call of the function. `cells` are recurrent cells, with the type of their weights, by the call that
-    makes each, and `recurrent` the calls that run them.
+    makes each, and `recurrent` the calls that run them. `unread` are those of the scopes that have a name which nobody
+    reads.
     """
 
     weights: dict[cst.CSTNode, OwnWeight] = field(default_factory=dict)
@@ -74,6 +75,7 @@ class OwnWeights:
     applied: dict[cst.CSTNode, str] = field(default_factory=dict)
     cells: dict[cst.CSTNode, str] = field(default_factory=dict)
     recurrent: set[cst.CSTNode] = field(default_factory=set)
+    unread: set[cst.CSTNode] = field(default_factory=set)
 
     def update(self, other: OwnWeights) -> None:
         """Takes in those of another function."""
@@ -84,6 +86,7 @@ class OwnWeights:
         self.applied.update(other.applied)
         self.cells.update(other.cells)
         self.recurrent |= other.recurrent
+        self.unread |= other.unread
 
     def follow(self, new: cst.CSTNode, old: cst.CSTNode) -> None:
         """Notes that a node is made of another."""
@@ -93,7 +96,7 @@ class OwnWeights:
             self.carried[new] = self.carried[old]
         if old in self.cells:
             self.cells[new] = self.cells[old]
-        for nodes in (self.scopes, self.recurrent):
+        for nodes in (self.scopes, self.recurrent, self.unread):
             if old in nodes:
                 nodes.add(new)
         if old in self.applied:
@@ -173,6 +176,10 @@ class _Planner:
                 result.lookups.update(dict.fromkeys(found, node))
         result.applied = self.applied
         self._recurrent(result, closed)
+        functions = {one.function.node for made in every for one in _seen_by(made) if one.function is not None}
+        result.unread |= _unread_scopes([one.node for one in self.trained.body.statements], result.scopes)
+        for function in functions:
+            result.unread |= _unread_scopes([function], result.scopes)
         result.carried = {node: given for node, given in carried.items() if given and node not in result.weights}
         return result
 
@@ -476,6 +483,34 @@ class _Planner:
             if key is not None:
                 return f'{whole}["{key}"]' if '"' not in key and "\\" not in key else None
         return list(one.tensors)[-1]
+
+
+def _seen_by(made: Made) -> Iterator[Made]:
+    """A variable, and the same as seen from the calls that led to it."""
+    one: Made | None = made
+    while one is not None:
+        yield one
+        one = one.caller
+
+
+def _unread_scopes(nodes: Sequence[cst.CSTNode], scopes: Collection[cst.CSTNode]) -> set[cst.CSTNode]:
+    """The scopes in some code that have names which are not read behind them there."""
+    names = [one for node in nodes for one in name_nodes(node)]
+    given = {
+        item.asname.name: item.item
+        for node in nodes
+        for one in nodes_in(node)
+        if isinstance(one, cst.With)
+        for item in one.items
+        if item.asname is not None and item.item in scopes
+    }
+    found: set[cst.CSTNode] = set()
+    for target, call in given.items():
+        if isinstance(target, cst.Name):
+            later = names[names.index(target) + 1 :]
+            if not any(one.value == target.value and one not in given for one in later):
+                found.add(call)
+    return found
 
 
 def _returns(function: cst.FunctionDef | cst.Lambda, made: cst.Call) -> bool:

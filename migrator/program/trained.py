@@ -13,7 +13,7 @@ from migrator.ir.evaluate import Evaluator, Left
 from migrator.ir.files import Parsed, Together
 from migrator.ir.machine import Effect, TooMuch
 from migrator.ir.store import ABSENT
-from migrator.ir.values import Constant, Module, Operation, Scope, Site, Symbol, Value
+from migrator.ir.values import Class, Constant, Method, Module, Object, Operation, Scope, Site, Symbol, Value
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import bound_in, names_read, value_given
 from migrator.names.spelling import canonical
@@ -89,6 +89,8 @@ class Trained:
             if name in {p.name.value for p in _params(function.params)}:
                 self._set(self.scope, name)
         self._close_over(around)
+        if self.watch is not None:
+            self._bind_owner(module)
         for name, origin in self.body.imports.names.items():
             if name.startswith("*"):  # what `from module import *` may give
                 continue
@@ -100,6 +102,24 @@ class Trained:
             if TRAIN in statement.modes:
                 self._run(index, statement.node, statement.after)
         self.end = len(self.body.statements)
+
+    def _bind_owner(self, module: Module) -> None:
+        """Makes the object whose method the model_fn is, of parameters that are not known."""
+        file, function = self.body.file.home(self.body.function)
+        path = path_to(file.module, function) if function is not None else []
+        owner = path[-3] if len(path) > 2 else None
+        params = self.body.function.params.params
+        if not isinstance(owner, cst.ClassDef) or not params or self.body.function.decorators:
+            return
+        of = self.machine.store.get((module.scope, owner.name.value))
+        if not isinstance(of, Class) or of.node is not owner:
+            return
+        site = Site(self.body.file.path, owner)
+        made = Object(site, of)
+        self.machine.store.set((self.scope, params[0].name.value), made)
+        start = self.machine.attribute(made, "__init__", site)
+        if isinstance(start, Method) and start.function is not None:
+            self.machine.enter_function(start.function, made)
 
     def _set(self, scope: Scope, name: str) -> None:
         value = self.machine.operation(None, "parameter", Constant(None, scope.name), Constant(None, name))

@@ -10,10 +10,11 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap, dotted
 from migrator.program.calls import bind, calls_in, is_none, number, string
+from migrator.program.own_weights import OwnWeights
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.scopes import bindings, path_to
 from migrator.rules.rule import Example, Rule
-from migrator.rules.scopes import read_scope
+from migrator.rules.scopes import read_scopes
 from migrator.rules.site import CallRule, Site, call_text, expression
 from migrator.walking import walk
 
@@ -465,11 +466,11 @@ class _Made(cst.CSTVisitor):
 
     def visit_With(self, node: cst.With) -> None:
         try:
-            scope = read_scope(node, self.file.imports)
+            scopes = read_scopes(node, self.file.imports, OwnWeights())
         except Blocked:
             self.told = False
             return
-        if scope is not None and scope.partitioner is not None:
+        if any(scope.partitioner is not None for scope in scopes.values()):
             self._scopes.add(node)
 
     def leave_With(self, original_node: cst.With) -> None:

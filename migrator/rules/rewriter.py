@@ -39,7 +39,7 @@ from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
 from migrator.rules.optimizers import compiled, starts_at_zero
 from migrator.rules.rule import Example, Rule
-from migrator.rules.scopes import read_scope
+from migrator.rules.scopes import read_scopes
 from migrator.rules.site import CallRule, Site, TrainingContext, expression
 from migrator.walking import Transformer
 
@@ -370,12 +370,12 @@ class Rewriter(Transformer):
 
     def visit_With(self, node: cst.With) -> bool:
         try:
-            scope = read_scope(node, self.imports, self.training.own.scopes)
+            scopes = read_scopes(node, self.imports, self.training.own)
         except Blocked as problem:
             self.problems.append(problem)
             return True
-        if scope is not None:
-            self._consumed.add(node.items[0])
+        for item, scope in scopes.items():
+            self._consumed.add(item)
             if scope.partitioner is not None:
                 self._collect_partitioner(scope.partitioner)
                 self._splitting += 1
@@ -387,22 +387,32 @@ class Rewriter(Transformer):
     def leave_With(
         self, original_node: cst.With, updated_node: cst.With
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
-        if original_node.items[0] not in self._consumed:
+        if not any(item in self._consumed for item in original_node.items):
             return updated_node
-        scope = read_scope(original_node, self.imports, self.training.own.scopes)
-        assert scope is not None
-        if scope.partitioner is not None:
-            self._splitting -= 1
-        if scope.name is None:
-            assert isinstance(updated_node.body, cst.IndentedBlock)
-            first, *rest = updated_node.body.body
-            if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
-                first = first.with_changes(leading_lines=[*original_node.leading_lines, *first.leading_lines])
-            return cst.FlattenSentinel([first, *rest])
-        call = cst.Call(cst.parse_expression("tf.name_scope"), [cst.Arg(scope.name)])
-        if scope.partitioner is not None:
-            self.split_scopes.append((scope.partitioner, call))
-        return updated_node.with_changes(items=[cst.WithItem(call)])
+        scopes = read_scopes(original_node, self.imports, self.training.own)
+        items: list[cst.WithItem] = []
+        for old, new in zip(original_node.items, updated_node.items):
+            scope = scopes.get(old)
+            if scope is None:
+                items.append(new)
+                continue
+            if scope.partitioner is not None:
+                self._splitting -= 1
+            if scope.name is None:
+                continue
+            call = cst.Call(cst.parse_expression("tf.name_scope"), [cst.Arg(scope.name)])
+            if scope.partitioner is not None:
+                self.split_scopes.append((scope.partitioner, call))
+            if not any(self.code(one.item) == self.code(call) for one in items):
+                items.append(new.with_changes(item=call, asname=None))
+        if items:
+            items[-1] = items[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            return updated_node.with_changes(items=items)
+        assert isinstance(updated_node.body, cst.IndentedBlock)
+        first, *rest = updated_node.body.body
+        if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            first = first.with_changes(leading_lines=[*original_node.leading_lines, *first.leading_lines])
+        return cst.FlattenSentinel([first, *rest])
 
     def takes_partitioner(self, statement: cst.CSTNode) -> bool:
         """Whether a statement only gives the variables after it a partitioner, which is noted then."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import libcst as cst
 
 from migrator.names.imports import ImportMap
 from migrator.program.calls import bind, is_false, is_none, string
+from migrator.program.own_weights import OwnWeights
 from migrator.program.parsed import Blocked
 from migrator.rules.site import CallRule, Site
 
@@ -38,24 +38,23 @@ class Scope:
     partitioner: cst.BaseExpression | None
 
 
-def read_scope(node: cst.With, imports: ImportMap, free: Collection[cst.CSTNode] = ()) -> Scope | None:
-    """Reads a variable scope; None for any other with statement. Raises Blocked (TFM705).
+def read_scopes(node: cst.With, imports: ImportMap, own: OwnWeights) -> dict[cst.WithItem, Scope]:
+    """The variable scopes that a with statement enters, by their items. Raises Blocked (TFM705).
 
-    `free` are the calls of scopes that share no variables, and whose settings the weights inside are given.
+    `own` says which scopes share no variables, so that the weights inside are given what they set.
     """
-    if not any(_is_scope(item, imports) for item in node.items):
-        return None
-    if len(node.items) != 1:
-        raise Blocked("TFM705", node, "a variable scope shares its with statement with something else")
-    item = node.items[0]
-    if item.asname is not None:
-        raise Blocked("TFM705", node, "the variable scope is given a name with `as`")
+    return {item: _read(item, imports, own) for item in node.items if _is_scope(item, imports)}
+
+
+def _read(item: cst.WithItem, imports: ImportMap, own: OwnWeights) -> Scope:
+    if item.asname is not None and item.item not in own.unread:
+        raise Blocked("TFM705", item, "the variable scope is given a name with `as`, which is read")
     assert isinstance(item.item, cst.Call)
     bound = bind(item.item, _PARAMETERS, "tf.variable_scope", "TFM705")
     for key, value in bound.items():
         if key in ("name_or_scope", "default_name", "partitioner", *_HARMLESS):
             continue
-        carried = item.item in free and key in ("reuse", "initializer", "regularizer")
+        carried = item.item in own.scopes and key in ("reuse", "initializer", "regularizer")
         if not carried and not is_none(value) and not (key == "reuse" and is_false(value)):
             raise Blocked("TFM705", value, f"the variable scope sets `{key}`: give it to the layers inside")
     name = bound.get("name_or_scope")

@@ -87,6 +87,36 @@ def test_a_function_with_a_tensor_calls_the_layer_itself() -> None:
     assert "w = Weight([x.shape[-1], size], name=str(size))(x)" in new
 
 
+def test_methods_of_the_object_of_the_model_fn_make_weights_too() -> None:
+    text = program("net = self.dense(net)").replace("def model_fn(features", "class Net:\n@def model_fn(self, features")
+    head, _, rest = text.partition("@")
+    body, _, driver = rest.partition("\n\n\n")
+    dense = "def __init__(self, size):\n    self.size = size\n\ndef dense(self, x):\n"
+    dense += '    w = tf.get_variable("w", [1, self.size])\n'
+    own = f"{dense}    return tf.matmul(x, w)\n\n{body}".replace("\n", "\n    ")
+    text = f"{head}    {own}\n\n\n" + driver.replace("Estimator(model_fn", "Estimator(Net(4).model_fn")
+    new, findings = run(text, "one-device")
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert 'w = Weight([1, self.size], name="w")(x)' in new
+
+
+@pytest.mark.parametrize(
+    ("scope", "becomes"),
+    [
+        ('with tf.name_scope("a"), tf.variable_scope("a"):', 'with tf.name_scope("a"):'),
+        ('with tf.variable_scope("a") as scope:', 'with tf.name_scope("a"):'),
+    ],
+)
+def test_scopes_that_share_a_statement_or_have_a_name_that_nobody_reads(scope: str, becomes: str) -> None:
+    new, blocked = migrated(f"{scope}\n    {W}    {USE}")
+    assert not blocked and becomes in new and 'name="w")(net)' in new
+
+
+@pytest.mark.parametrize("after", ["scope.reuse_variables()", "print(scope.name)"])
+def test_a_scope_whose_name_is_read_is_refused(after: str) -> None:
+    assert "TFM705" in migrated(f'with tf.variable_scope("a") as scope:\n    {W}    {USE}\n{after}')[1]
+
+
 def test_a_scope_gives_its_initializer_to_layers_that_have_none() -> None:
     scope = 'with tf.variable_scope("a", initializer=tf.ones_initializer()):\n'
     inside = "    net = tf.layers.dense(net, 2)\n"
