@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.ir.machine import Effect
-from migrator.ir.values import Class, Constant, Function, Operation, Symbol, Value
+from migrator.ir.values import Class, Constant, Either, Function, Operation, Symbol, Value, alternatives
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import value_given
 from migrator.program.calls import calls_in, nodes_in
@@ -374,8 +374,14 @@ class _Planner:
         return found
 
     def _cells_in(self, value: Value | None) -> list[Operation] | None:
+        if isinstance(value, Either):
+            parts = [self._cells_in(one) for one in alternatives(value)]
+            return None if None in parts else list(dict.fromkeys(cell for part in parts for cell in part or ()))
         if not isinstance(value, Operation) or value.symbol not in CELLS or value.site is None:
             return None
+        if value.symbol.endswith(".DropoutWrapper"):
+            wrapped = self._cells_in(value.argument(0, "cell"))
+            return [value, *wrapped] if wrapped is not None else None
         if not value.symbol.endswith(".MultiRNNCell"):
             return [value]
         given = value.argument(0, "cells")

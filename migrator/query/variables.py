@@ -38,6 +38,10 @@ CELLS: Mapping[str, tuple[str, ...]] = {
     ),
     f"{_CELL}BasicRNNCell": ("num_units", "activation", "reuse", "name", "dtype"),
     f"{_CELL}MultiRNNCell": ("cells", "state_is_tuple"),
+    f"{_CELL}DropoutWrapper": (
+        *("cell", "input_keep_prob", "output_keep_prob", "state_keep_prob", "variational_recurrent", "input_size"),
+        *("dtype", "seed", "dropout_state_filter_visitor"),
+    ),
 }
 _STATES = ("initial_state", "dtype", "parallel_iterations", "swap_memory", "time_major", "scope")
 _BOTH_STATES = ("initial_state_fw", "initial_state_bw", *_STATES[1:])

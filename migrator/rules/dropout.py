@@ -43,6 +43,7 @@ what they keep by `1 / keep_prob`; the masks differ, as between any two runs.
 )
 
 _DROPOUTS = ("tf.nn.dropout", "tf.layers.dropout", "tf.contrib.layers.dropout", "tf.contrib.slim.dropout")
+WRAPPER = "tf.nn.rnn_cell.DropoutWrapper"
 Definition = Callable[[str], Optional[cst.BaseExpression]]
 
 
@@ -74,10 +75,11 @@ def in_training(
 
 def is_training_dropout(call: cst.CSTNode | None, on: cst.BaseExpression, imports: ImportMap) -> bool:
     """Whether an expression of the TRAIN mode is a dropout at work over the plain name `on`."""
-    if not isinstance(call, cst.Call) or imports.tensorflow(call.func) not in _DROPOUTS or not call.args:
+    if not isinstance(call, cst.Call) or not call.args:
         return False
-    inputs = call.args[0]
-    if inputs.keyword is not None or not isinstance(on, cst.Name) or not inputs.value.deep_equals(on):
+    inputs, symbol = call.args[0], imports.tensorflow(call.func)
+    named = inputs.keyword is not None and not (symbol == WRAPPER and inputs.keyword.value == "cell")
+    if symbol not in (*_DROPOUTS, WRAPPER) or named or not isinstance(on, cst.Name) or not inputs.value.deep_equals(on):
         return False
     return imports.tensorflow(call.func) != "tf.layers.dropout" or any(
         arg.keyword is not None and arg.keyword.value == "training" for arg in call.args

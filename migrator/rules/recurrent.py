@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.program.calls import bind, is_false, is_none, is_true
+from migrator.program.calls import bind, is_false, is_none, is_true, number
 from migrator.program.parsed import Blocked
 from migrator.query.variables import CELLS, RECURRENT
+from migrator.rules.dropout import WRAPPER, in_training, rate_of
 from migrator.rules.layers import tidy_end
 from migrator.rules.rule import Rule
 from migrator.rules.site import Site, keyword
@@ -31,17 +32,19 @@ outputs, state = dynamic_rnn(cell, words, sequence_length=lengths)
 
 The cells (`BasicLSTMCell`, `LSTMCell`, `GRUCell`, `BasicRNNCell`) become small classes with the weights and the
 arithmetic of TensorFlow 1, so that checkpoints and starting values mean the same; `MultiRNNCell` becomes
-`tf.keras.layers.StackedRNNCells`. Keras' own cells are others: `LSTMCell` has two kernels, which start in other ways,
-the gates in another order, and a forget bias that is trained from 1 on where TensorFlow 1 adds 1 to it at each step;
-`GRUCell` with `reset_after=False` has the gates in the other order, and biases that start at 0 where they start at 1.
+`tf.keras.layers.StackedRNNCells`, and `DropoutWrapper` a small class around dropouts of Keras.
+
+Keras' own cells are others: `LSTMCell` has two kernels, which start in other ways, the gates in another order, and a
+forget bias that is trained from 1 on where TensorFlow 1 adds 1 to it at each step; `GRUCell` with `reset_after=False`
+has the gates in the other order, and biases that start at 0 where they start at 1.
 Measured beside TensorFlow 1.15.5 from the same weights, in 20 steps of Adagrad with and without lengths, in one
 direction and two, in 2.15.1 and 2.21: outputs, states, losses and weights differ by less than 3e-7.
 
 Where the numbers of a trained model need not be kept, `tf.keras.layers.LSTM` and `GRU` are faster on GPUs (cuDNN).
 
 Not carried over are cells that are called by hand, `zero_state`, initial states, `time_major=True`, peepholes,
-projections, clipping and wrappers of cells (`DropoutWrapper`), one cell in several layers of a `MultiRNNCell`, and
-networks of Keras 3 and of meshes: the program becomes a bridge.
+projections, clipping, `state_keep_prob` and other wrappers of cells, one cell in several layers of a `MultiRNNCell`,
+and networks of Keras 3 and of meshes: the program becomes a bridge.
 """,
     ),
 )
@@ -122,6 +125,34 @@ class {name}(tf.keras.layers.Layer):
         h = self.activation(tf.matmul(tf.concat([inputs, h], 1), self.kernel) + self.bias)
         return h, h
 '''
+_DROPPING = '''\
+class {name}(tf.keras.layers.Layer):
+    """A cell with dropout on what it is given and what it gives, drawn anew at each step: in training, or always."""
+
+    def __init__(self, cell, input_rate=0.0, output_rate=0.0, always=False, **kwargs):
+        super().__init__(**kwargs)
+        self.cell = cell
+        self.input_dropout = tf.keras.layers.Dropout(input_rate)
+        self.output_dropout = tf.keras.layers.Dropout(output_rate)
+        self.phase = True if always else None
+
+    @property
+    def state_size(self):
+        return self.cell.state_size
+
+    @property
+    def output_size(self):
+        return self.cell.output_size
+
+    def build(self, input_shape):
+        with tf.name_scope(self.cell.name):
+            self.cell.build(input_shape)
+        self.cell.built = True
+
+    def call(self, inputs, states):
+        outputs, states = self.cell(self.input_dropout(inputs, training=self.phase), states)
+        return self.output_dropout(outputs, training=self.phase), states
+'''
 _DYNAMIC = '''\
 def {name}(cell, inputs, sequence_length=None, go_backwards=False):
     """Returns the outputs of a cell, zeros beyond the length of a sequence, and its state at that length."""
@@ -177,6 +208,8 @@ def cell(site: Site, dtype: str) -> cst.BaseExpression:
         _check(site, CELLS[site.name], ("cells",))
         args = [arg for arg in site.call.args if arg.keyword is None or arg.keyword.value == "cells"][:1]
         return site.call.with_changes(func=cst.parse_expression("tf.keras.layers.StackedRNNCells"), args=tidy_end(args))
+    if site.name == WRAPPER:
+        return _wrapper(site, dtype)
     text = _CLASSES[kind]
     if text is _LSTM:
         site.training.needs.add("collections")
@@ -186,6 +219,35 @@ def cell(site: Site, dtype: str) -> cst.BaseExpression:
     if dtype != "float32":
         args.append(keyword("dtype", cst.parse_expression(f"tf.{dtype}")))
     return site.call.with_changes(func=cst.Name(site.training.helper(kind, text)), args=_ended(args, site))
+
+
+def _wrapper(site: Site, dtype: str) -> cst.BaseExpression:
+    """The wrapper of a cell: what it keeps in training only, or always, as rates of dropouts."""
+    parameters = CELLS[WRAPPER]
+    _check(site, parameters, ("cell", "input_keep_prob", "output_keep_prob", "state_keep_prob", "seed"))
+    given = bind(site.call, parameters, site.name, "TFM203")
+    if not is_none(given.get("state_keep_prob")) and number(given["state_keep_prob"]) != 1.0:
+        raise Blocked("TFM203", site.original, f"`state_keep_prob` of `{site.name}` is not carried over")
+    args, phases = [cst.Arg(given["cell"])], set()
+    for name in ("input", "output"):
+        keep = given.get(f"{name}_keep_prob")
+        if keep is None or is_none(keep) or number(keep) == 1.0:
+            continue
+        chosen = in_training(keep, 1.0, site.modes, site.definition)
+        phases.add(site.only_training or chosen is not keep)
+        args.append(keyword(f"{name}_rate", rate_of(chosen)))
+    if len(phases) > 1:
+        message = f"`{site.name}` drops some in training only and some always, which is not carried over"
+        raise Blocked("TFM203", site.original, message)
+    if False in phases:
+        message = "the dropout is at work in evaluation and prediction too, as it was"
+        site.remarks.append(Blocked("TFM222", site.original, message))
+        args.append(keyword("always", cst.Name("True")))
+    if dtype != "float32":
+        args.append(keyword("dtype", cst.parse_expression(f"tf.{dtype}")))
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    args = [one.with_changes(comma=comma) for one in args[:-1]] + args[-1:]
+    return site.call.with_changes(func=cst.Name(site.training.helper("DropoutWrapper", _DROPPING)), args=args)
 
 
 def network(site: Site) -> cst.BaseExpression:

@@ -108,6 +108,33 @@ def test_what_is_another_network_is_refused(network: str) -> None:
     assert set(blocked) & {"TFM203", "TFM705"}
 
 
+TRAINS = "mode == tf.estimator.ModeKeys.TRAIN"
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "becomes"),
+    [
+        ("cell = WRAP(cell, output_keep_prob=0.7)\n", "DropoutWrapper(cell, output_rate=0.3, always=True)"),
+        (f"if {TRAINS}:\n    cell = WRAP(cell=cell, input_keep_prob=0.8)\n", "DropoutWrapper(cell, input_rate=0.2)"),
+        (
+            f"keep = 0.5 if {TRAINS} else 1.0\ncell = WRAP(cell, 1.0, keep, state_keep_prob=1.0)\n",
+            "DropoutWrapper(cell, output_rate=0.5)",
+        ),
+    ],
+)
+def test_a_wrapper_drops_when_it_did(wrapped: str, becomes: str) -> None:
+    new, blocked = migrated(CELL + wrapped.replace("WRAP", "tf.contrib.rnn.DropoutWrapper") + RUN)
+    assert not blocked and f"    cell = {becomes}\n" in new
+
+
+@pytest.mark.parametrize(
+    "given", ["0.5, 0.5 if TRAINS else 1.0", "state_keep_prob=0.5", "0.5, variational_recurrent=True"]
+)
+def test_a_wrapper_that_drops_in_other_ways_is_refused(given: str) -> None:
+    wrapped = f"cell = tf.nn.rnn_cell.DropoutWrapper(cell, {given})\n".replace("TRAINS", TRAINS)
+    assert set(migrated(CELL + wrapped + RUN)[1]) & {"TFM106", "TFM203"}
+
+
 def test_a_cell_that_runs_twice_has_its_weights_once() -> None:
     """As in TensorFlow 1.15, where a cell is a layer that is built once."""
     twice = "net, state = tf.nn.dynamic_rnn(cell, net, dtype=tf.float32)\n"
