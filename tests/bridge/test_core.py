@@ -324,6 +324,21 @@ estimator = est.Estimator(counts_itself, folder("counts_itself"))
 estimator.train(dataset, steps=6)
 found["read before"] = estimator.get_variable_value("seen")
 
+# What is read after it was assigned, by a use that waits for that: the new value, as a variable's tensor is its memory.
+def moves_its_center(features, labels, mode):
+    center = tf.get_variable("center", [4], trainable=False, initializer=tf.zeros_initializer())
+    seen = tf.get_variable("seen", [4], trainable=False, initializer=tf.zeros_initializer())
+    x = tf.ones([4])
+    with tf.control_dependencies([center.assign(0.9 * center + 0.1 * x)]):
+        x = tf.identity(x)
+    step = tf.train.get_global_step()
+    train_op = tf.group(seen.assign_add(x - center), step.assign_add(1))
+    return spec_class(mode, loss=tf.reduce_mean(x), train_op=train_op)
+
+estimator = est.Estimator(moves_its_center, folder("moves_its_center"))
+estimator.train(dataset, steps=3)
+found["read after"] = estimator.get_variable_value("seen")
+
 # A TPUEstimator without a TPU.
 tpu = tf.estimator.tpu if OLD else est
 config_class = tf.estimator.tpu.RunConfig if OLD else est.TPURunConfig
@@ -430,6 +445,7 @@ def close(old: Any, new: Any) -> bool:
         "twin",
         "regularized",
         "read before",
+        "read after",
         "tpu",
         "goes on",
     ],

@@ -448,7 +448,8 @@ class Graph:
             graph = self.graph
             captures = zip(graph.deferred_internal_captures, graph.deferred_external_captures, strict=True)
             used = [(tensor, look_up) for tensor, look_up in captures if tensor.op in behind]
-            with _writes_behind_reads([one for one in graph.get_operations() if one in behind]):
+            made = [one for one in graph.get_operations() if one in behind]
+            with _reads_and_writes_in_order(made, self._references):
                 function = self.function.prune([*feeds, *(tensor for tensor, _ in used)], list(fetches))
             self._functions[key] = _called_with_tensors(function), [look_up for _, look_up in used], (feeds, fetches)
         return self._functions[key][:2]
@@ -504,14 +505,17 @@ def _called_with_tensors(function):
 
 
 @contextlib.contextmanager
-def _writes_behind_reads(operations):
-    """Lets what writes a variable wait for what the program had read it with before, as long as the context is open.
+def _reads_and_writes_in_order(operations, references):
+    """Lets reads and writes of a variable wait for each other as in TensorFlow 1, as long as the context is open.
 
-    Nothing else orders the two where a program has no control dependencies of its own between them, as BERT's, whose
-    rate is computed of the global step while the global step is assigned anew. `operations` are in the order of their
-    making.
+    What writes a variable waits for what the program had read it with before. Nothing else orders the two where a
+    program has no control dependencies of its own between them, as BERT's, whose rate is computed of the global step
+    while the global step is assigned anew. Where variables were `references`, what is read after a write waits for it
+    if its use does. `operations` are in the order of their making.
     """
-    before = _order_writes(operations)
+    before = _order_reads(operations) if references else {}
+    for operation, controls in _order_writes(operations).items():
+        before.setdefault(operation, controls)
     try:
         yield
     finally:
@@ -520,8 +524,45 @@ def _writes_behind_reads(operations):
             operation._add_control_inputs(controls)
 
 
+def _order_reads(operations):
+    """Lets a read wait for a write that was made before it, where what takes the value waits for that write.
+
+    The tensor of a variable that is a reference is the variable's own memory, which is read when it is used: after
+    `with tf.control_dependencies([update]): x = tf.identity(x)`, the mean of `x - mean` is the new one (1.15.5).
+    Returns what the operations that wait now have waited for before.
+    """
+    before = {}
+    writes = collections.defaultdict(list)  # of each variable, so far
+    behind = functools.cache(_operations_after)
+    for operation in operations:
+        written, read = _handles(operation)
+        if operation.type == "ReadVariableOp":
+            uses = {use for value in operation.outputs for use in value.consumers()}
+            for write in writes[id(read[0])]:
+                if operation not in behind(write) and uses & behind(write) and write not in behind(operation):
+                    before.setdefault(operation, list(operation.control_inputs))
+                    operation._add_control_input(write)
+        for handle in written:
+            writes[id(handle)].append(operation)
+    return before
+
+
+def _operations_after(operation):
+    """The operations that wait for one, by their inputs or otherwise."""
+    waiting, found = [operation], set()
+    while waiting:
+        one = waiting.pop()
+        after = [use for value in one.outputs for use in value.consumers()] + one._control_outputs
+        waiting += [other for other in after if other not in found]
+        found.update(after)
+    return found
+
+
 def _order_writes(operations):
-    """Does so for good; returns what the operations that wait now have waited for before."""
+    """Lets a write wait for the reads that were made before it, for good.
+
+    Returns what the operations that wait now have waited for before.
+    """
     numbers = {operation: number for number, operation in enumerate(operations)}
     reads = collections.defaultdict(list)  # of each variable, so far
     before = {}
