@@ -1,18 +1,32 @@
-"""The metrics of a model_fn: what its EVAL mode gives as `eval_metric_ops`."""
+"""The metrics of a model_fn: what its EVAL mode gives as `eval_metric_ops`.
+
+The statements of EVAL run on the evaluator, so it does not matter how the dict comes about: what it holds in the end
+are calls of metrics, and the statements that only made those, and the dict, are left out of the network.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from migrator.program.body import Body
+from migrator.ir.machine import identity, may_be_absent, present
+from migrator.ir.store import Entries
+from migrator.ir.values import Constant, Either, Operation, Sequence, Table, Value
+from migrator.names.bindings import bound_in, names_read
+from migrator.pairing import equal_zip
+from migrator.program.body import Body, names_given
+from migrator.program.calls import calls_in, nodes_in
 from migrator.program.modes import EVAL, ModalStatement
 from migrator.program.parsed import Blocked, names_in
-from migrator.rules.metrics import Metric, is_metric, read_metric
+from migrator.program.train_body import TrainBody
+from migrator.program.trained import Done, Trained
+from migrator.rules.metrics import Metric, is_metric, is_metric_symbol, read_metric
 
-Entry = tuple[cst.BaseExpression, cst.BaseExpression]
+#: What may stand beside metrics and is left out with them.
+_TOLD = ("print", "tf.summary.", "tf.logging.", "tf.get_logger", "logging.")
 
 
 @dataclass(frozen=True)
@@ -27,140 +41,248 @@ class ReadMetrics:
 
 def read_metrics(body: Body) -> ReadMetrics:
     """Reads the metrics of a model_fn. Raises Blocked (TFM501, TFM502)."""
-    return _Reader(body).read()
+    of = TrainBody(body.file, body.node, body.statements, frozenset(), lambda name: -1)
+    with Trained(of, mode=EVAL, code="TFM501") as ran:
+        return _Reader(body, ran).read()
 
 
 class _Reader:
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, ran: Trained) -> None:
         self.body = body
+        self.ran = ran
         self.imports = body.file.imports
-        self.title: str | None = None
+        self.table: Value | None = None
         self.consumed: set[int] = set()
-        # (value, update) pairs taken apart: name -> statement, call, which of the two
-        self.parts: dict[str, tuple[int, cst.Call, int]] = {}
-        self.calls: dict[str, int] = {}
-        for index, statement in enumerate(body.statements):
-            self._collect(index, statement)
 
     def read(self) -> ReadMetrics:
-        found: list[tuple[cst.BaseExpression, Metric]] = []
         node = self.body.piece("eval_metric_ops", EVAL)
-        if node is not None:
-            for key, value, position in self._entries(node):
-                call, position = self._call(value, position)
-                metric = read_metric(call, self.imports, self.body.file.code)
-                found.append((key, replace(metric, position=position)))
+        self.table = self.ran.machine.settled(self.ran.value(node)) if node is not None else None
+        for index, statement in enumerate(self.body.statements):
+            self._collect(index, statement)
+        found: list[tuple[cst.BaseExpression, Metric]] = []
+        for key, operation in self._entries(node) if node is not None else ():
+            metric = read_metric(self._call(operation, node), self.imports, self.body.file.code)
+            found.append((key, replace(metric, position=self._position(operation))))
         remarks = tuple(self._other_uses())
-        return ReadMetrics(tuple(found), self.title, frozenset(self.consumed), remarks)
+        return ReadMetrics(tuple(found), self._title(), frozenset(self.consumed), remarks)
+
+    # -- statements
 
     def _collect(self, index: int, statement: ModalStatement) -> None:
-        """Notes what a statement calls the result of a metric."""
-        node = statement.node
-        if not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
-            return
-        small = node.body[0]
-        if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not is_metric(small.value, self.imports):
-            return
-        target = small.targets[0].target
-        assert isinstance(small.value, cst.Call)
-        if isinstance(target, cst.Name):
-            self.calls[target.value] = index
-        elif isinstance(target, (cst.Tuple, cst.List)):
-            for part, element in enumerate(target.elements):
-                if isinstance(element.value, cst.Name):
-                    self.parts[element.value.value] = (index, small.value, part)
-
-    def _entries(self, node: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression, int]]:
-        """Keys, metrics, and the number of statements before each."""
-        specs = [spec for spec, bound in self.body.specs if EVAL in spec.modes and "eval_metric_ops" in bound]
-        position = specs[0].position
-        added: list[tuple[cst.BaseExpression, cst.BaseExpression, int]] = []
-        if isinstance(node, cst.Name):
-            self.title = node.value
-            added = self._entries_added(node.value)
-            definitions = self.body.definitions_of(node.value, EVAL)
-            if len(definitions) != 1:
-                raise Blocked("TFM501", node, "eval_metric_ops is not assigned exactly once")
-            position = definitions[0].index
-            self.consumed.add(position)
-            node = definitions[0].value
-        return [*((key, value, position) for key, value in _items(node)), *added]
-
-    def _call(self, node: cst.BaseExpression, position: int) -> tuple[cst.Call, int]:
-        """The call of the metric that an entry stands for, and the number of statements before it."""
-        if isinstance(node, cst.Name):
-            definitions = self.body.definitions_of(node.value, EVAL)
-            if len(definitions) != 1:
-                raise Blocked("TFM501", node, "this metric is not assigned exactly once")
-            self.consumed.add(definitions[0].index)
-            return self._call(definitions[0].value, definitions[0].index)
-        if isinstance(node, cst.Tuple) and len(node.elements) == 2:
-            return self._pair(node)
-        if not isinstance(node, cst.Call):
-            raise Blocked("TFM501", node, "this metric is not a call of tf.metrics")
-        return node, position
-
-    def _pair(self, node: cst.Tuple) -> tuple[cst.Call, int]:
-        """`(value, update)`, both of one metric."""
-        value, update = (element.value for element in node.elements)
-        if isinstance(value, cst.Name) and isinstance(update, cst.Name):
-            first, second = self.parts.get(value.value), self.parts.get(update.value)
-            if first is not None and second is not None and (first[0], first[2], second[2]) == (second[0], 0, 1):
-                self.consumed.add(first[0])
-                return first[1], first[0]
-        elif isinstance(value, cst.Subscript) and isinstance(update, cst.Subscript):
-            code = self.body.file.code
-            if code(value) == f"{code(value.value)}[0]" and code(update) == f"{code(value.value)}[1]":
-                return self._call(value.value, len(self.body.statements))
-        raise Blocked("TFM501", node, "this metric is a pair that is not the result of one call of tf.metrics")
-
-    def _other_uses(self) -> Iterator[Blocked]:
-        """Consumes every statement that makes a metric; its result may be written to summaries or given a name only."""
-        makers = {**self.calls, **{name: part[0] for name, part in self.parts.items()}}
-        self.consumed |= set(makers.values())
-        for index, statement in enumerate(self.body.statements):
-            used = names_in(statement.node) & set(makers)
-            if not used or index in self.consumed:
-                continue
+        """Notes a statement that makes metrics, or their dict: it must do nothing else."""
+        done = self.ran.done.get(index)
+        if done is None:  # of another mode
             node = statement.node
             small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
+            if isinstance(small, cst.Assign) and is_metric(small.value, self.imports):
+                self.consumed.add(index)
+            return
+        given = {name for name, value in done.given.items() if self._is_of_metrics(value)}
+        made = [one for one in done.effects if is_metric_symbol(one.symbol)]
+        if not (given or made or any(one is self.table for one in done.filled)):
+            return
+        self.consumed.add(index)
+        if isinstance(statement.node, cst.SimpleStatementLine):
+            return
+        read = _arguments(self.ran, made)
+        for effect in done.effects:
+            if effect not in read and not effect.symbol.startswith(_TOLD):
+                raise Blocked("TFM501", statement.node, f"`{effect.symbol}` is called beside the metrics of this block")
+
+    def _parts(self, value: Value) -> Iterator[Value]:
+        """What a value holds in the end, containers opened."""
+        content, entries = self.ran.machine.content_of(value), self.ran.machine.entries_of(value)
+        if content is not None:
+            for one in content.items:
+                yield from self._parts(one)
+        elif entries is not None:
+            for _, one in entries.items.values():
+                yield from self._parts(one)
+        elif isinstance(value, Either):
+            yield from self._parts(value.then)
+            yield from self._parts(value.otherwise)
+        elif isinstance(value, Operation) and value.symbol == "getitem" and value.args:
+            yield value.args[0]
+        else:
+            yield value
+
+    def _is_of_metrics(self, value: Value) -> bool:
+        """Whether a value is the dict of the metrics, or consists of results of metrics."""
+        if value is self.table and isinstance(value, Table):
+            return True
+        parts = list(self._parts(value))
+        return bool(parts) and all(isinstance(one, Operation) and is_metric_symbol(one.symbol) for one in parts)
+
+    def _title(self) -> str | None:
+        """The first name of the dict."""
+        if self.table is None:
+            return None
+        given = [name for index in sorted(self.ran.done) for name in self.ran.names_of(self.table, index)]
+        return given[0] if given else None
+
+    # -- entries
+
+    def _entries(self, node: cst.BaseExpression) -> Iterator[tuple[cst.BaseExpression, Operation]]:
+        """Keys, and the calls of the metrics."""
+        table = self.table
+        entries = self.ran.machine.entries_of(table) if table is not None else None
+        if table is None or entries is None:
+            raise Blocked("TFM501", node, "eval_metric_ops is not a dict whose entries are known")
+        place = self._place(table, node)
+        if entries.more:
+            raise Blocked("TFM501", place, "eval_metric_ops gets entries that are not known before it runs")
+        keys = self._keys(table, entries)
+        for name, (key, value) in entries.items.items():
+            if may_be_absent(value):
+                raise Blocked("TFM501", self._place(present(value), node), "a condition decides about this metric")
+            yield keys.get(name) or self._key(key, node), self._made(value, place)
+
+    def _place(self, value: Value, node: cst.BaseExpression) -> cst.CSTNode:
+        """Where a value is made, if that is in the model_fn."""
+        made = value.site.node if value.site is not None else None
+        return made if made is not None and self._is_inside(made) else node
+
+    def _is_inside(self, node: cst.CSTNode) -> bool:
+        return any(node is one for one in nodes_in(self.body.node))
+
+    def _keys(self, table: Value, entries: Entries) -> dict[object, cst.BaseExpression]:
+        """The keys of a dict that is written out as they are written."""
+        made = table.site.node if table.site is not None else None
+        elements = made.elements if isinstance(made, cst.Dict) else ()
+        written = [one.key for one in elements if isinstance(one, cst.DictElement)]
+        known = [identity(self.ran.value(one)) for one in written if not calls_in(one)]
+        if len(known) != len(written) or len(set(known)) != len(known):
+            return {}
+        return {key: one for key, one in equal_zip(known, written) if key in entries.items}
+
+    def _key(self, key: Value, node: cst.BaseExpression) -> cst.BaseExpression:
+        made = self._place(key, node)
+        if isinstance(key, Constant) and isinstance(key.value, str):
+            is_text = isinstance(made, (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString))
+            return (
+                made
+                if is_text and isinstance(made, cst.BaseExpression)
+                else cst.SimpleString(json.dumps(key.value, ensure_ascii=False))
+            )
+        if made is node or not isinstance(made, cst.BaseExpression) or names_in(made) & self._gone():
+            raise Blocked("TFM501", node, "a key of eval_metric_ops is not known before it runs")
+        return made
+
+    def _gone(self) -> set[str]:
+        """The names that are left out with the statements of the metrics."""
+        return names_given([self.body.statements[index] for index in self.consumed])
+
+    def _made(self, value: Value, place: cst.CSTNode) -> Operation:
+        """The call of the metric that an entry stands for."""
+        if isinstance(value, Sequence):
+            content = self.ran.machine.content_of(value)
+            pair = content.items if content is not None and not content.more else ()
+            of = [one.args[0] for one in pair if isinstance(one, Operation) and one.symbol == "getitem"]
+            which = [one.args[1] for one in pair if isinstance(one, Operation) and one.symbol == "getitem"]
+            numbers = [one.value if isinstance(one, Constant) else None for one in which]
+            if numbers == [0, 1] and of[0] is of[1] and isinstance(of[0], Operation):
+                return self._made(of[0], place)
+            raise Blocked(
+                "TFM501",
+                self._place(value, self.body.node.name) if value.site is not None else place,
+                "this metric is a pair that is not the result of one call of tf.metrics",
+            )
+        if not isinstance(value, Operation) or self.ran.machine.settled(value) is not value:
+            raise Blocked("TFM501", self._place(value, self.body.node.name), "this metric is not a call of tf.metrics")
+        return value
+
+    # -- calls
+
+    def _call(self, operation: Operation, node: cst.BaseExpression | None) -> cst.Call:
+        """The call of a metric, which reads nothing that is left out with the statements of the metrics."""
+        made = operation.site.node if operation.site is not None else None
+        if not isinstance(made, cst.Call) or not self.ran.is_written_there(operation):
+            place = self.ran.node(operation) or node or self.body.node.name
+            raise Blocked("TFM501", place, "this metric is not a call of tf.metrics in the model_fn itself")
+        index = self.ran.at[operation]
+        before = [self.body.statements[one] for one in self.consumed if one < index]
+        block = [one for one in self.body.statements[index : index + 1] if not isinstance(one.node, _LINE)]
+        gone = names_given([*before, *block])
+        args: list[cst.Arg] = []
+        places = iter(operation.args)
+        for arg in made.args:
+            keyword = arg.keyword.value if arg.keyword is not None else None
+            value = next(places, None) if keyword is None else operation.kwargs.get(keyword)
+            if value is not None and not arg.star and names_in(arg.value) & gone:
+                args.append(arg.with_changes(value=self._written(value, gone)))
+            else:
+                args.append(arg)
+        return made if all(a is b for a, b in equal_zip(args, made.args)) else made.with_changes(args=args)
+
+    def _written(self, value: Value, gone: set[str]) -> cst.BaseExpression:
+        """An expression for a value that does not read names that are gone."""
+        if isinstance(value, Constant):
+            return cst.parse_expression(repr(value.value))
+        for name in dict.fromkeys(one.name for one in bound_in(self.body.node)):
+            if name not in gone and self.ran.value_of(name) is value:
+                return cst.Name(name)
+        made = value.site.node if value.site is not None else None
+        index = self.ran.at.get(value)
+        inside = index in self.consumed and isinstance(value, Operation) and self.ran.is_written_there(value)
+        if not inside or not isinstance(made, cst.BaseExpression) or names_in(made) & gone:
+            raise Blocked("TFM501", self._place(value, self.body.node.name), "a metric reads what only its block knows")
+        return made
+
+    def _position(self, operation: Operation) -> int:
+        """The number of statements before a metric."""
+        index = self.ran.at[operation]
+        if index < self.ran.end:
+            return index
+        specs = [spec for spec, bound in self.body.specs if EVAL in spec.modes and "eval_metric_ops" in bound]
+        return specs[0].position
+
+    def _other_uses(self) -> Iterator[Blocked]:
+        """What else is done with the results of metrics: they may be written to summaries or given a name only."""
+        before: set[str] = set()  # names that statements of the metrics gave their value
+        for index, statement in enumerate(self.body.statements):
+            node = statement.node
+            given = names_given((statement,))
+            if index in self.consumed:
+                before |= given
+                continue
+            own = names_in(node.target) if isinstance(node, cst.For) else set()
+            used = sorted((names_read(node) - own) & before)
+            if not isinstance(node, _LINE) or names_read(node) & given:
+                given = own
+            before -= given
+            if not used:
+                continue
+            if self.ran.done.get(index) == Done():  # a branch that is never taken
+                self.consumed.add(index)
+                continue
+            small = node.body[0] if isinstance(node, _LINE) and len(node.body) == 1 else None
             call = small.value if isinstance(small, cst.Expr) else None
             name = self.imports.resolve(call.func) or "" if isinstance(call, cst.Call) else ""
             if name.startswith("tf.summary."):
                 continue  # left out with the other summaries
             if name != "tf.identity":
-                raise Blocked("TFM501", node, f"`{sorted(used)[0]}` is used for more than evaluation")
+                raise Blocked("TFM501", node, f"`{used[0]}` is used for more than evaluation")
             self.consumed.add(index)
             yield Blocked("TFM512", node, "the name of this metric's tensor is left out: nothing reads it any more")
 
-    def _entries_added(self, name: str) -> list[tuple[cst.BaseExpression, cst.BaseExpression, int]]:
-        """`name["key"] = value` statements."""
-        found = []
-        for index, statement in enumerate(self.body.statements):
-            if not isinstance(statement.node, cst.SimpleStatementLine) or EVAL not in statement.modes:
-                continue
-            small = statement.node.body[0]
-            target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
-            if isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name) and target.value.value == name:
-                element = target.slice[0].slice
-                if len(target.slice) != 1 or not isinstance(element, cst.Index):
-                    raise Blocked("TFM501", target, "this is not a key of eval_metric_ops")
-                assert isinstance(small, cst.Assign)
-                found.append((element.value, small.value, index))
-                self.consumed.add(index)
-        return found
+
+_LINE = cst.SimpleStatementLine
 
 
-def _items(node: cst.BaseExpression) -> list[Entry]:
-    """The entries of a dict display or a dict(...) call."""
-    if isinstance(node, cst.Dict):
-        items = []
-        for element in node.elements:
-            if not isinstance(element, cst.DictElement):
-                raise Blocked("TFM501", element, "eval_metric_ops is built with **")
-            items.append((element.key, element.value))
-        return items
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
-        if all(arg.keyword is not None for arg in node.args):
-            return [(cst.SimpleString(f'"{arg.keyword.value}"'), arg.value) for arg in node.args if arg.keyword]
-    raise Blocked("TFM501", node, "eval_metric_ops is not a dict that is written out")
+def _arguments(ran: Trained, made: list[Operation]) -> set[Value]:
+    """Operations, and all that they are computed from."""
+    found: set[Value] = set()
+    queue: list[Value] = list(made)
+    while queue:
+        one = queue.pop()
+        if one in found:
+            continue
+        found.add(one)
+        content = ran.machine.content_of(one)
+        if isinstance(one, Operation):
+            queue += [*one.args, *one.kwargs.values()]
+        elif content is not None:
+            queue += content.items
+        elif isinstance(one, Either):
+            queue += [one.condition, one.then, one.otherwise]
+    return found

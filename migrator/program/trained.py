@@ -1,4 +1,4 @@
-"""The TRAIN statements of a model_fn, run on the evaluator: what each of them makes, gives names, and changes."""
+"""The statements of one mode of a model_fn, run on the evaluator: what each makes, gives names, and changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from migrator.ir.evaluate import Evaluator, Left
 from migrator.ir.files import Parsed, Together
 from migrator.ir.machine import Effect, TooMuch
 from migrator.ir.store import ABSENT
-from migrator.ir.values import Class, Constant, Method, Module, Object, Operation, Scope, Site, Symbol, Value
+from migrator.ir.values import Class, Constant, Method, Module, Object, Operation, Scope, Site, Symbol, Table, Value
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import bound_in, names_read, value_given
 from migrator.names.spelling import canonical
@@ -28,16 +28,17 @@ _MORE = 60_000  # steps that one model_fn may take beside those of a whole progr
 
 @dataclass
 class Done:
-    """What one statement does: calls of libraries, names with their values, and containers that it changes."""
+    """What one statement does: calls of libraries, names with their values, and lists and dicts that it changes."""
 
     effects: tuple[Operation, ...] = ()
     given: Mapping[str, Value] = field(default_factory=dict)
     changed: tuple[Value, ...] = ()
     attributes: tuple[tuple[Value, str, Value], ...] = ()  # owner, name, value
+    filled: tuple[Value, ...] = ()  # dicts
 
 
 class Trained:
-    """The TRAIN statements of a model_fn, executed in their order, in a `with` statement. Raises Blocked.
+    """The statements that a mode of a model_fn runs, in their order, executed in a `with` statement. Raises Blocked.
 
     `at` says which statement makes an operation, `done` what a statement of an index does, `cells` what is written into
     lists of unknown length, by the list: the index and the value. `awaited` are the values that control dependencies
@@ -50,10 +51,14 @@ class Trained:
         body: TrainBody,
         files: Sequence[ParsedFile] = (),
         watch: Callable[[Trained], Callable[[Effect], None]] | None = None,
+        mode: str = TRAIN,
+        code: str = "TFM403",
     ) -> None:
         self.body = body
         self.files = files
         self.watch = watch
+        self.mode = mode
+        self.code = code
         self.at: dict[Value, int] = {}
         self.done: dict[int, Done] = {}
         self.cells: dict[Value, list[tuple[Value, Value]]] = {}
@@ -72,7 +77,7 @@ class Trained:
             self._enter(module)
         except (TooMuch, RecursionError):
             self.__exit__()
-            raise Blocked("TFM403", self.body.function.name, "the model_fn takes too many steps to follow") from None
+            raise Blocked(self.code, self.body.function.name, "the model_fn takes too many steps to follow") from None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -99,7 +104,7 @@ class Trained:
         if self.watch is not None:
             self.machine.watch = self.watch(self)
         for index, statement in enumerate(self.body.statements):
-            if TRAIN in statement.modes:
+            if self.mode in statement.modes:
                 self._run(index, statement.node, statement.after)
         self.end = len(self.body.statements)
 
@@ -153,12 +158,15 @@ class Trained:
         machine.contexts = ()
         given: dict[str, Value] = {}
         changed: list[Value] = []
+        filled: list[Value] = []
         attributes: list[tuple[Value, str, Value]] = []
         for key, value in machine.store.since(mark).items():
             owner = key[0]
             if not isinstance(value, Value):
                 if len(key) == 1 and isinstance(owner, Items) and value is not ABSENT:
                     changed.append(owner)
+                elif len(key) == 1 and isinstance(owner, Table):
+                    filled.append(owner)
             elif owner is self.scope:
                 given[str(key[1])] = value
             elif len(key) == 3 and key[1] == "item" and isinstance(owner, Value):
@@ -171,7 +179,7 @@ class Trained:
         made = tuple(effect.operation for effect in machine.effects[effects:])
         for operation in made:
             self.at.setdefault(operation, index)
-        self.done[index] = Done(made, given, tuple(changed), tuple(attributes))
+        self.done[index] = Done(made, given, tuple(changed), tuple(attributes), tuple(filled))
 
     def _waiting(self, node: cst.BaseExpression, index: int) -> Operation:
         """The control dependency on what a node names, which is looked at where its block begins."""
@@ -212,6 +220,11 @@ class Trained:
             return operation.site.frame is None
         statement = self.body.statements[index]
         return any(operation.site.node is one for node in (statement.node, *statement.after) for one in nodes_in(node))
+
+    def value_of(self, name: str) -> Value | None:
+        """What a name of the model_fn stands for behind all statements; None where it has no value."""
+        found = self.machine.store.get((self.scope, name))
+        return found if isinstance(found, Value) else None
 
     def names_of(self, value: Value, index: int) -> list[str]:
         """The names that a statement gives a value."""

@@ -335,9 +335,12 @@ _SUMMATION = {
 
 def is_metric(call: cst.BaseExpression, imports: ImportMap) -> bool:
     """Whether an expression is a call of a `tf.metrics` function or its contrib form."""
-    return isinstance(call, cst.Call) and (imports.resolve(call.func) or "").startswith(
-        ("tf.metrics.", "tf.contrib.metrics.streaming_", _F1)
-    )
+    return isinstance(call, cst.Call) and is_metric_symbol(imports.resolve(call.func) or "")
+
+
+def is_metric_symbol(name: str) -> bool:
+    """Whether a symbol is a `tf.metrics` function or its contrib form."""
+    return name.startswith(("tf.metrics.", "tf.contrib.metrics.streaming_", _F1))
 
 
 def read_metric(call: cst.Call, imports: ImportMap, code: Code) -> Metric:
