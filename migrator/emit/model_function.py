@@ -149,7 +149,7 @@ _READ_ELSEWHERE = (
 
 def other_problems(file: ParsedFile, node: cst.FunctionDef, parameters: Parameters, own: OwnWeights) -> list[Blocked]:
     """The lines of a refused model_fn that are in the way too, whatever it was refused for."""
-    rewriter = Rewriter(file.imports, file.code, ModeNames(file.imports, parameters.mode, {}))
+    rewriter = Rewriter(file.imports, file.code, ModeNames(file.imports, parameters.mode, functions=file.functions))
     rewriter.training = TrainingContext(own=own)
     node.body.visit(rewriter)
     return [
@@ -399,7 +399,10 @@ class _Emitter:
             kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         kwonly = [self._parameter(p) for p in params.kwonly_params if p.name.value not in gone]
         made = params.with_changes(
-            params=kept, kwonly_params=kwonly, star_arg=params.star_arg if kwonly else cst.MaybeSentinel.DEFAULT
+            params=kept,
+            kwonly_params=kwonly,
+            star_arg=params.star_arg if kwonly else cst.MaybeSentinel.DEFAULT,
+            star_kwarg=None,  # nothing reads it
         )
         return with_steps(made) if self.steps_per_execution else made
 

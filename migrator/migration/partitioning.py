@@ -10,9 +10,11 @@ import libcst as cst
 
 from migrator.emit.driver import FileNames
 from migrator.emit.model_function import EmittedModel
+from migrator.ir.values import Value
 from migrator.migration.state import GroupState
 from migrator.pairing import equal_zip
 from migrator.program.calls import string
+from migrator.program.known import program_of, values_at
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.training import TrainingProgram, bindings, path_to
 from migrator.rules import partitioners
@@ -37,13 +39,15 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
         names = (roles.config, roles.params) if number < own else (None, None)
         given = partitioners.Given(*names, partial(_param, state, program, node))
         try:
-            texts.append(partitioners.for_strategy(node, made, file.imports, file.code, given))
+            text = partitioners.for_strategy(node, made, file.imports, file.code, given)
+            if text is not None:
+                _check_partitioner(program, file, node, text)
         except Blocked as problem:
-            state.problems[file.path].append(problem)
-            return None
-    for (file, node, _), text in equal_zip(found, texts):
-        if text is not None:
-            _check_partitioner(state, program, file, node, text)
+            text = partitioners.of_values(_values(state, program, file, node))
+            if text is None:
+                state.problems[file.path].append(problem)
+                return None
+        texts.append(text)
     if any(texts) and (emitted.unsplit or len(set(texts)) > 1):
         scoped = _by_scopes(state, program, emitted, {id(found[i][1]): text for i, text in enumerate(texts)})
         if scoped is not None:
@@ -252,10 +256,14 @@ def _param(state: GroupState, program: TrainingProgram, place: cst.CSTNode, key:
     raise Blocked("TFM701", place, message)
 
 
-def _check_partitioner(
-    state: GroupState, program: TrainingProgram, file: ParsedFile, node: cst.CSTNode, text: str
-) -> None:
-    """The text moves to a top-level function of the driver's file: it must mean the same there."""
+def _values(state: GroupState, program: TrainingProgram, file: ParsedFile, node: cst.CSTNode) -> list[Value]:
+    """What a partitioner is, each time that the program makes it; nothing where the program is not known in full."""
+    evaluated = program_of(program.file, state.project.files)
+    return values_at(evaluated, file.home(node)[1] or node) if evaluated.is_complete else []
+
+
+def _check_partitioner(program: TrainingProgram, file: ParsedFile, node: cst.CSTNode, text: str) -> None:
+    """The text moves to a top-level function of the driver's file: it must mean the same there. Raises Blocked."""
     for name in sorted(names_in(cst.parse_expression(text)) - {"tf", "None", "True", "False", "cluster"}):
         around = [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef)]
         local = any(name == bound for function in around for bound, n in bindings(function) if n is not function)
@@ -267,5 +275,4 @@ def _check_partitioner(
             continue
         if local or elsewhere or name not in here:
             message = f"the partitioner reads `{name}`, which the strategy's function in the driver cannot see"
-            state.problems[file.path].append(Blocked("TFM701", node, message))
-            return
+            raise Blocked("TFM701", node, message)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 import libcst as cst
 
 from migrator.names.imports import dotted
-from migrator.program.calls import classes_in
+from migrator.program.calls import classes_in, is_docstring
 from migrator.program.parsed import Blocked, ParsedFile, Project, attributes_named
 from migrator.program.scopes import bindings, mentions_of, returns_in
 from migrator.walking import walk
@@ -240,6 +240,67 @@ def class_of(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tu
         return None
     classes = [s for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name]
     return (other, classes[0]) if len(classes) == 1 else None
+
+
+Method = tuple[ParsedFile, cst.FunctionDef]
+_PLAIN_BASES = ("object", "abc.ABC", "typing.Generic", "typing.Protocol")
+
+
+def method_of(project: Project, file: ParsedFile, owner: cst.ClassDef, name: str) -> Method | None:
+    """The method that a name means of an object of a class, or of one that is derived from it, with its file.
+
+    None where it may be one of several. One that is left to others (`raise NotImplementedError`) is none of them.
+    """
+    own = _methods(owner, name)
+    if len(own) > 1:
+        return None
+    first = (file, own[0]) if own else inherited(project, file, owner, name)
+    classes = [(where, one) for where in project.files for one in classes_in(where.module)]
+    derived, more = {owner.name.value}, True
+    while more:
+        bases = {c.name.value: {(dotted(b.value) or "").rpartition(".")[2] for b in c.bases} for _, c in classes}
+        new = {c for c, names in bases.items() if names & derived} - derived
+        derived |= new
+        more = bool(new)
+    below = [(where, c) for where, c in classes if c is not owner and c.name.value in derived - {owner.name.value}]
+    others = [(where, one) for where, c in below for one in _methods(c, name)]
+    found = [one for one in (first, *others) if one is not None and not _is_left_open(one[1])]
+    if not found:
+        return first if not others else None
+    return found[0] if len(found) == 1 else None
+
+
+def inherited(project: Project, file: ParsedFile, owner: cst.ClassDef, name: str) -> Method | None:
+    """The method that the bases of a class have by a name; None where it is not certain which."""
+    for base in owner.bases:
+        made = class_of(project, file, base.value)
+        if made is None:
+            spelled = file.imports.resolve(base.value) or dotted(base.value) or ""
+            if spelled not in _PLAIN_BASES:
+                return None
+            continue
+        own = _methods(made[1], name)
+        if own:
+            return (made[0], own[0]) if len(own) == 1 else None
+        above = inherited(project, *made, name) if made[1] is not owner else None
+        if above is not None:
+            return above
+    return None
+
+
+def _methods(owner: cst.ClassDef, name: str) -> list[cst.FunctionDef]:
+    return [s for s in owner.body.body if isinstance(s, cst.FunctionDef) and s.name.value == name]
+
+
+def _is_left_open(method: cst.FunctionDef) -> bool:
+    """Whether a method does nothing, or says that classes derived from its own define it."""
+    lines = [line for line in method.body.body if not is_docstring(line)]
+    smalls = lines[0].body if len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine) else ()
+    last = smalls[0] if len(smalls) == 1 else None
+    if isinstance(last, cst.Raise) and last.exc is not None:
+        made = last.exc.func if isinstance(last.exc, cst.Call) else last.exc
+        return dotted(made) == "NotImplementedError"
+    return not lines or isinstance(last, cst.Pass)
 
 
 def _through_stars(

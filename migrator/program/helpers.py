@@ -16,9 +16,10 @@ import libcst as cst
 from migrator.names.bindings import values_given
 from migrator.program import keras_calls
 from migrator.program.calls import calls_in, is_false, is_none, is_true, number, parameters_of
+from migrator.program.flow import inherited, method_of
 from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import bindings, method_of, path_to
+from migrator.program.scopes import bindings, path_to
 from migrator.walking import walk
 
 _STEPPING = (
@@ -81,6 +82,18 @@ class Scope:
                     return owner
         return None
 
+    def of_parent(self, node: cst.BaseExpression) -> cst.Name | None:
+        """What `self` is called where an expression is `super()`, or `super(Class, self)` of the class around."""
+        if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name) or node.func.value != "super":
+            return None
+        for index in range(len(self.around) - 1, 0, -1):
+            function, owner = self.around[index], self.around[index - 1]
+            if isinstance(function, cst.FunctionDef) and isinstance(owner, cst.ClassDef) and function.params.params:
+                name = function.params.params[0].name
+                given = [arg.value.value if isinstance(arg.value, cst.Name) else None for arg in node.args]
+                return name if given in ([], [owner.name.value, name.value]) else None
+        return None
+
     def is_own_method(self, node: cst.Attribute) -> bool:
         """Whether this is a method of the object that the code belongs to."""
         return self.own_class(node.value) is not None
@@ -98,8 +111,11 @@ def helper_of(project: Project, scope: Scope, function: cst.BaseExpression) -> H
     if isinstance(function, cst.Attribute):
         owner = scope.own_class(function.value)
         if owner is not None:
-            method = method_of(project, owner, function.attr.value)
-            return (scope.file, method) if method is not None else None
+            return method_of(project, scope.file, owner, function.attr.value)
+        this = scope.of_parent(function.value)
+        if this is not None:
+            of = scope.own_class(this)
+            return inherited(project, scope.file, of, function.attr.value) if of is not None else None
     return project.function(scope.file, function)
 
 
@@ -175,7 +191,7 @@ class Stays:
 
     def names(self) -> ModeNames:
         """What the mode is called at the start of the helper."""
-        return ModeNames(self.file.imports, self.mode, dict(self.flags))
+        return ModeNames(self.file.imports, self.mode, dict(self.flags), functions=self.file.functions)
 
 
 @dataclass

@@ -53,7 +53,7 @@ class _Inliner:
         self.function = model.function
         self.parameters = model.parameters
         self.scope = Scope.of(project, model.file, model.function)
-        self.names = ModeNames(self.file.imports, self.parameters.mode, {})
+        self.names = ModeNames(self.file.imports, self.parameters.mode, functions=self.file.functions)
         self.tainted = {self.parameters.labels} - {None}
         self.taken = names_in(model.function) | self.file.imports.names.keys() | self.file.names_at_top
         self.taken |= self.file.further.keys()
@@ -267,6 +267,10 @@ class _Inliner:
         helper: cst.FunctionDef,
     ) -> Statements:
         body = _plain_body(helper, call)
+        said = call.func
+        this = self.scope.of_parent(call.func.value) if isinstance(call.func, cst.Attribute) else None
+        if this is not None:
+            call = call.with_deep_changes(call.func, value=this)
         arguments = _bind(helper, call, self._is_bound(call, helper))
         self._check_defaults(file, helper, arguments, call)
         bound = {name for name, node in bindings(helper) if not isinstance(node, (cst.Attribute, cst.Subscript))}
@@ -330,7 +334,7 @@ class _Inliner:
             if len(targets) == 1:
                 self.dicts.add(targets[0])
         self.helpers.append((file, helper))
-        self.mentions.add(self.file.home(call.func)[1] or call.func)
+        self.mentions.add(self.file.home(said)[1] or said)
         self.stack.append(helper)
         new += self._block(result)
         self.stack.pop()

@@ -123,7 +123,7 @@ class _Reader:
         self.parameters = parameters
         if not isinstance(node.body, cst.IndentedBlock):
             raise Blocked("TFM105", node, "the model_fn is written on one line")
-        body = straighten(node.body.body, self.imports, self.parameters.mode)
+        body = straighten(node.body.body, self.imports, self.parameters.mode, functions=file.functions)
         self.failing = [spec for spec in body.specs if spec.modes == {PREDICT} and self._fails(spec.call)]
         self.body = replace(body, specs=tuple(spec for spec in body.specs if spec not in self.failing))
         self.statements = self.body.statements

@@ -15,9 +15,9 @@ from migrator.names.bindings import all_given, value_given
 from migrator.names.imports import dotted, missing_file
 from migrator.program.body import Parameters
 from migrator.program.calls import parameters_of
-from migrator.program.flow import Calls, Mentioning, Parents, class_of
+from migrator.program.flow import Calls, Mentioning, Parents, class_of, method_of
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import Binding, always_returns, bindings, method_of, path_to, returns_in
+from migrator.program.scopes import Binding, always_returns, bindings, path_to, returns_in
 
 _ROLES = ("mode", "params", "config")
 _DEPTH = 8  # names, partials and builders followed one after the other; more is a circle
@@ -62,7 +62,8 @@ def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), 
 
     An older one passed features and labels by position, whatever they were called.
     """
-    if node.params.star_kwarg is not None or isinstance(node.params.star_arg, cst.Param):
+    stars = [one.name.value for one in (node.params.star_arg, node.params.star_kwarg) if isinstance(one, cst.Param)]
+    if not names_in(node.body).isdisjoint(stars):
         raise Blocked("TFM105", node.params, "the model_fn takes * or ** parameters")
     names = [p.name.value for p in parameters_of(node)]
     if is_method:
@@ -375,13 +376,14 @@ class _Finder:
         made = class_of(self.project, file, node.func)
         if made is None:
             return None
-        method = method_of(self.project, made[1], "__call__")
-        if method is None:
+        found = method_of(self.project, *made, "__call__")
+        if found is None:
             message = f"an object of `{made[1].name.value}` is given as the model_fn, but the class has no `__call__`"
             raise Blocked("TFM104", node, message)
+        where, method = found
         if method.decorators:
             raise Blocked("TFM104", method, "the model_fn is a method with a decorator of its own")
-        return _Found(made[0], method, is_method=True).kept(node)
+        return _Found(where, method, is_method=True).kept(node)
 
     def _attribute(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Attribute, depth: int) -> _Found:
         found = self.project.function(file, node)
@@ -391,16 +393,15 @@ class _Finder:
         if owner is None:
             raise _not_found(file, node)
         where, of, through_instance = owner
-        method = method_of(self.project, of, node.attr.value)
-        if method is None and through_instance:
+        meant = method_of(self.project, where, of, node.attr.value)
+        if meant is None and through_instance:
             kept = self._kept_in_object(where, of, node, depth)
             if kept is not None:
                 return kept
-        if method is None:
-            message = (
-                f"`{of.name.value}` has no method `{node.attr.value}` of its own, or a class derived from it another"
-            )
+        if meant is None:
+            message = f"`{of.name.value}` has no method `{node.attr.value}`, or a class derived from it has another"
             raise Blocked("TFM104", node, message)
+        where, method = meant
         kinds = {d.decorator.value for d in method.decorators if isinstance(d.decorator, cst.Name)}
         if method.decorators and kinds not in ({"staticmethod"}, {"classmethod"}):
             raise Blocked("TFM104", method, "the model_fn is a method with a decorator of its own")

@@ -53,12 +53,16 @@ _CHOICES = (cst.BooleanOperation, cst.Comparison, cst.IfExp, cst.Name, cst.Subsc
 
 @dataclass(frozen=True)
 class ModeNames:
-    """The parameter called mode, flags such as `is_training = mode == TRAIN`, and functions that are `told` of it."""
+    """The parameter called mode, flags such as `is_training = mode == TRAIN`, and functions that are `told` of it.
+
+    `functions` are those of the file, which a test may ask with the mode as an argument.
+    """
 
     imports: ImportMap
     mode: str | None
     flags: Mapping[str, Modes] = field(default_factory=dict)
     told: tuple[cst.FunctionDef, ...] = ()
+    functions: Mapping[str, cst.FunctionDef] = field(default_factory=dict)
 
     @property
     def about(self) -> frozenset[str]:
@@ -123,7 +127,8 @@ class ModeNames:
         """Whether an expression reads the mode at all; calls are looked into where they ask such a function."""
         if isinstance(test, cst.Call):
             name = test.func.value if isinstance(test.func, cst.Name) else None
-            if name not in _ASKING and all(one.name.value != name for one in self.told):
+            asked = name in _ASKING or any(one.name.value == name for one in self.told) or name in self.functions
+            if not asked and (name is not None or self.imports.resolve(test.func) is not None):
                 return False
         elif not isinstance(test, _CHOICES):
             return False
@@ -132,7 +137,9 @@ class ModeNames:
     def _values(self, test: cst.BaseExpression) -> Iterator[tuple[str, Value]]:
         """What an expression is in each mode."""
         machine = _machine()
-        read = names_read(test).union(*(names_read(one) for one in self.told))
+        asked = [self.functions[name] for name in sorted(names_read(test)) if name in self.functions]
+        functions = (*asked, *self.told)
+        read = names_read(test).union(*(names_read(one) for one in functions))
         for mode in sorted(ALL):
             mark = machine.store.mark()
             scope = Scope("mode", frozenset(), None, machine.nowhere.path, "module")
@@ -148,7 +155,7 @@ class ModeNames:
                         machine.store.set((scope, name), known)
                     elif name not in vars(builtins):
                         machine.store.set((scope, name), Unknown(None, f"`{name}` is not about the mode"))
-                for function in self.told:
+                for function in functions:
                     machine.run(function, scope)
                 value = machine.value(test, scope)
             except (TooMuch, RecursionError):
@@ -199,15 +206,20 @@ class StraightBody:
 
 
 def straighten(
-    body: Sequence[cst.BaseStatement], imports: ImportMap, mode: str | None, lenient: bool = False
+    body: Sequence[cst.BaseStatement],
+    imports: ImportMap,
+    mode: str | None,
+    lenient: bool = False,
+    functions: Mapping[str, cst.FunctionDef] | None = None,
 ) -> StraightBody:
-    """Resolves the mode branches of a function body. Raises Blocked (TFM105, TFM106).
+    """Resolves the mode branches of a function body, which may ask `functions` of its file. Raises Blocked (TFM105,
+    TFM106).
 
     `lenient` leaves what cannot be resolved as one statement, whatever it does with the mode and with specs, and takes
     the statements of every `with` one by one: they are only read, not written anew. Where PREDICT alone may come to
     both branches of a condition (`frozen and mode == PREDICT`), it has the statements of both.
     """
-    walker = _Walker(ModeNames(imports, mode), _spread(body, imports), lenient)
+    walker = _Walker(ModeNames(imports, mode, functions=functions or {}), _spread(body, imports), lenient)
     left = walker.block(body, ALL)
     if left & {TRAIN, EVAL} and not lenient:
         raise Blocked("TFM105", None, "the model_fn can end without returning an EstimatorSpec")
@@ -396,14 +408,10 @@ class _Walker:
     def _simple(self, statement: cst.SimpleStatementLine, small: cst.BaseSmallStatement, modes: Modes) -> Modes | None:
         """Handles returns, asserts about the mode, mode flags and specs; None for anything else."""
         if isinstance(small, cst.Return):
-            call = self._spec_call(small.value)
-            if call is not None:
-                self.specs += self._specs(call, modes, statement)
-                return frozenset()
-            made = self._pending.get(small.value.value, []) if isinstance(small.value, cst.Name) else []
-            if modes - frozenset().union(*(spec.modes for spec in made)):
+            made = self._made(small.value, modes, statement)
+            if made is None:
                 raise Blocked("TFM105", small, "the model_fn returns something other than an EstimatorSpec")
-            self.specs += [replace(spec, modes=spec.modes & modes) for spec in made if spec.modes & modes]
+            self.specs += made
             return frozenset()
         if isinstance(small, cst.Raise):
             return frozenset()
@@ -411,10 +419,9 @@ class _Walker:
             return modes
         if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
             name = small.targets[0].target.value
-            call = self._spec_call(small.value)
-            if call is not None:
+            new = None if isinstance(small.value, cst.Name) else self._made(small.value, modes, statement)
+            if new is not None:
                 earlier = [replace(spec, modes=spec.modes - modes) for spec in self._pending.get(name, [])]
-                new = self._specs(call, modes, statement)
                 self._pending[name] = [*(spec for spec in earlier if spec.modes), *new]
                 return modes
             if name in self.spread:
@@ -432,6 +439,33 @@ class _Walker:
         if self.spread & names_in(small):
             raise Blocked("TFM105", small, "the arguments of the EstimatorSpec are used otherwise than in its call")
         return None
+
+    def _made(
+        self, node: cst.BaseExpression | None, modes: Modes, statement: cst.SimpleStatementLine
+    ) -> list[Spec] | None:
+        """The specs that an expression gives, in these modes: a call, the name of some, or `spec._replace(...)`."""
+        call = self._spec_call(node)
+        if call is not None:
+            return self._specs(call, modes, statement)
+        if isinstance(node, cst.Name):
+            known = self._pending.get(node.value, [])
+            if modes - frozenset().union(*(spec.modes for spec in known)):
+                return None
+            return [replace(spec, modes=spec.modes & modes) for spec in known if spec.modes & modes]
+        of = node.func if isinstance(node, cst.Call) else None
+        if not isinstance(node, cst.Call) or not isinstance(of, cst.Attribute) or of.attr.value != "_replace":
+            return None
+        old = self._made(of.value, modes, statement)
+        if old is None or any(arg.keyword is None and arg.star != "**" for arg in node.args):
+            return None
+        found: list[Spec] = []
+        for spec in old:
+            since = names_changed(one.node for one in self.statements[spec.position :])
+            if since & names_in(spec.call):
+                raise Blocked("TFM105", node, "what this EstimatorSpec was given has changed since")
+            for more in self._specs(node, spec.modes, statement):
+                found.append(replace(more, call=_with(spec.call, more.call.args)))
+        return found
 
     def _specs(self, call: cst.Call, modes: Modes, statement: cst.BaseStatement) -> list[Spec]:
         """The specs that a call makes, one for each set of modes with the same arguments."""
@@ -492,6 +526,17 @@ class _Walker:
             and self.names.mode in names_in(statement.test)
         ):
             raise Blocked("TFM106", statement.test, "this condition mixes `mode` with something else")
+
+
+def _with(call: cst.Call, more: Sequence[cst.Arg]) -> cst.Call:
+    """The call of an EstimatorSpec with some arguments given anew."""
+    given = {arg.keyword.value: arg.value for arg in more if arg.keyword is not None}
+    args: list[cst.Arg] = []
+    for index, arg in enumerate(call.args):
+        name = arg.keyword.value if arg.keyword is not None else SPEC[index] if not arg.star else None
+        args.append(arg.with_changes(value=given.pop(name)) if name in given else arg)
+    args += [cst.Arg(value, keyword=cst.Name(name)) for name, value in given.items()]
+    return call.with_changes(args=args)
 
 
 def _same(args: Sequence[cst.Arg], others: Sequence[cst.Arg]) -> bool:

@@ -117,7 +117,7 @@ def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
     """Statements of their own, in the place of what says several things at once, or nothing."""
     text = file.bare
     lines = lines_apart(file) if ";" in text else {}
-    if not lines and "mode" in text and " if " in text:
+    if not lines and "mode" in text:
         lines = modes_apart(file, _is_concerned)
     if not lines and "match " in text:
         lines = matches_apart(file, _is_concerned)
@@ -204,6 +204,24 @@ class _Edits:
         """An expression in the place of another, in parentheses where it needs them there."""
         self.edits.expressions[node] = _fitting(self.file.parents.get(node), node, new)
 
+    @cached_property
+    def stored(self) -> frozenset[str]:
+        """The attributes that anything in the file gets by that name."""
+        attributes = [one for one in nodes_in(self.file.module) if isinstance(one, cst.Attribute)]
+        above = [self.file.parents.get(one) for one in attributes]
+        return frozenset(
+            one.attr.value
+            for one, around in equal_zip(attributes, above)
+            if isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Element, cst.StarredElement))
+        )
+
+    def read_elsewhere(self, function: cst.FunctionDef) -> set[str]:
+        """The names of attributes that stand outside of a function, here or in another file, and all after a `*`."""
+        inside = set(nodes_in(function))
+        every = [one for one in nodes_in(self.file.module) if isinstance(one, cst.Attribute)]
+        outer = {one.attr.value for one in every if one not in inside}
+        return outer | {one.attr.value for one in every if one in inside and self.elsewhere(one.attr.value)}
+
     def has_comment(self, node: cst.CSTNode) -> bool:
         """Whether there may be a comment inside of a node."""
         return "#" in self.file.code(node)
@@ -229,6 +247,8 @@ class _Edits:
             new = new or called_lambda(self.file, call) or forwarded(self.file, call)
             if new is not None and not self._is_edited(call):
                 self.replace(call, new)
+        for function in functions_in(self.file.module):
+            self._chosen_by_mode(function)
         functions = self.file.functions
         said = [node.value for node in name_nodes(self.file.module)]
         for function in functions_in(self.file.module):
@@ -240,6 +260,54 @@ class _Edits:
                     continue
                 if not self.has_comment(one):
                     self.edits.decorators.add(one)
+
+    def _chosen_by_mode(self, function: cst.FunctionDef) -> None:
+        """`{TRAIN: a, EVAL: b}[mode]`, `{TRAIN: a}.get(mode, b)()` in a model_fn: conditional expressions."""
+        if "mode" not in {parameter.name.value for parameter in function.params.params}:
+            return
+        dicts = [one for one in nodes_in(function) if isinstance(one, cst.Dict) and one.elements]
+        for table in dicts:
+            chosen, entries, default = self._asked(table)
+            if chosen is None or chosen in self.as_text or self.has_comment(chosen):
+                continue
+            call = self.file.parents.get(chosen)
+            if not isinstance(call, cst.Call) or call.func is not chosen:
+                call = None
+            if self._is_edited(call or chosen):
+                continue
+            if default is None:
+                (_, default), entries = entries[-1], entries[:-1]
+            value = call.with_changes(func=default) if call is not None else default
+            for key, one in reversed(entries):
+                test = cst.Comparison(cst.Name("mode"), [cst.ComparisonTarget(cst.Equal(), key)])
+                value = cst.IfExp(test, call.with_changes(func=one) if call is not None else one, value)
+            self.replace(call or chosen, value)
+
+    def _asked(
+        self, table: cst.Dict
+    ) -> tuple[
+        cst.Subscript | cst.Call | None,
+        list[tuple[cst.BaseExpression, cst.BaseExpression]],
+        cst.BaseExpression | None,
+    ]:
+        """What asks a dict for the entry of the mode, its entries, and the default; all of them names or constants."""
+        entries = [(one.key, one.value) for one in table.elements if isinstance(one, cst.DictElement)]
+        parent = self.file.parents.get(table)
+        nothing = None, entries, None
+        if len(entries) != len(table.elements) or not all(is_harmless(one) for pair in entries for one in pair):
+            return nothing
+        if isinstance(parent, cst.Subscript) and parent.value is table and len(parent.slice) == 1:
+            index = parent.slice[0].slice
+            is_mode = isinstance(index, cst.Index) and isinstance(index.value, cst.Name) and index.value.value == "mode"
+            return (parent, entries, None) if is_mode else nothing
+        call = self.file.parents.get(parent) if isinstance(parent, cst.Attribute) else None
+        if not isinstance(call, cst.Call) or not isinstance(parent, cst.Attribute) or parent.attr.value != "get":
+            return nothing
+        values = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+        if len(values) != len(call.args) or len(values) != 2 or not is_harmless(values[1]):
+            return nothing
+        is_mode = isinstance(values[0], cst.Name) and values[0].value == "mode"
+        return (call, entries, values[1]) if is_mode else nothing
 
     def _is_edited(self, node: cst.CSTNode) -> bool:
         """Whether a node, or one below, is edited already in this round."""
@@ -369,7 +437,9 @@ class _OfScope:
                 self._container(place, small)
                 self._keywords(place, small)
                 self._named_partial(place, small)
+                self._bound_method(place, small)
                 self._result(place, small)
+        self._attributes()
         for function in self._builders():
             self._inlined(function)
 
@@ -651,6 +721,101 @@ class _OfScope:
         if value is not call:
             return False
         return all(self._is_steady(part) for part in (call.func, *(arg.value for arg in call.args)))
+
+    def _bound_method(self, place: _Place, small: cst.Assign) -> None:
+        """`run = estimator.train`, which is only called: `estimator.train(...)` there."""
+        target, value = small.targets[0].target, small.value
+        if not isinstance(target, cst.Name) or not isinstance(value, cst.Attribute) or place.line in self.edits.lines:
+            return
+        if (
+            not isinstance(value.value, cst.Name)
+            or value.value.value not in self.bound
+            or not self._may_go(target.value)
+        ):
+            return
+        if self._single(target.value) is not place or not self._is_steady(value.value):
+            return
+        uses = self._uses(target.value)
+        calls = [self.file.parents.get(use) for use in uses]
+        called = all(isinstance(call, cst.Call) and call.func is use for call, use in equal_zip(calls, uses))
+        if not uses or not called or value.attr.value in self.of.stored:
+            return
+        for use in uses:
+            self.of.replace(use, value.deep_clone())
+        self.edits.lines[place.line] = []
+        self.edits.touched |= {target.value, value.value.value}
+
+    def _attributes(self) -> None:
+        """Attributes that a function gives an object and reads again, and nobody else: names of its own.
+
+        The object is that of the method, or one of a class without more to it that the function makes for this.
+        """
+        if not isinstance(self.scope, cst.FunctionDef):
+            return
+        found: dict[str, list[cst.Attribute]] = {}
+        for node in nodes_in(self.scope):
+            if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
+                found.setdefault(node.value.value, []).append(node)
+        first = self.scope.params.params[0].name.value if self.scope.params.params else None
+        is_method = isinstance(self.file.parents.get(self.file.parents.get(self.scope) or self.scope), cst.ClassDef)
+        for owner, nodes in found.items():
+            if owner in self.edits.touched or owner in self.shadowed or len(self.bound.get(owner, ())) != 1:
+                continue
+            place = self._single(owner)
+            if place is not None and not place.repeated and self._is_plain_object(place.small):
+                if len(nodes) == len(self._uses(owner)):
+                    self._as_names(owner, {one.attr.value for one in nodes}, nodes, place)
+            elif is_method and owner == first:
+                self._as_names(
+                    owner, {one.attr.value for one in nodes} - self.of.read_elsewhere(self.scope), nodes, None
+                )
+
+    def _as_names(self, owner: str, wanted: set[str], nodes: list[cst.Attribute], place: _Place | None) -> None:
+        """Names in the place of attributes that the function's own lines give a value before they are read."""
+        inside = {node for one in functions_in(cast("cst.FunctionDef", self.scope).body) for node in nodes_in(one)}
+        first: dict[str, cst.Attribute] = {}
+        for one in nodes:
+            target = self.file.parents.get(one)
+            first.setdefault(one.attr.value, one)
+            if isinstance(target, cst.AssignTarget):
+                assign = self.file.parents.get(target)
+                below = set(nodes_in(assign.value)) if isinstance(assign, cst.Assign) else set()
+                read = {other.attr.value for other in nodes if other in below}
+                is_first = first[one.attr.value] is one and one.attr.value in read
+                if one in inside or is_first or not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
+                    wanted = wanted - {one.attr.value}
+            elif isinstance(target, (cst.Del, cst.AugAssign, cst.AnnAssign, cst.Element)) or one in self.of.as_text:
+                wanted = wanted - {one.attr.value}
+        given = {name for name, one in first.items() if isinstance(self.file.parents.get(one), cst.AssignTarget)}
+        wanted = wanted & given
+        if not wanted or (place is not None and wanted != first.keys()):
+            return
+        if any(self.of._is_edited(one) for one in nodes if one.attr.value in wanted):
+            return
+        names = {name: self._free(name) for name in sorted(wanted)}
+        for one in nodes:
+            if one.attr.value in names:
+                self.of.replace(one, cst.Name(names[one.attr.value]))
+        if place is not None:
+            self.edits.lines[place.line] = []
+        self.edits.touched |= {owner, *names.values()}
+
+    def _is_plain_object(self, small: cst.BaseSmallStatement) -> bool:
+        """Whether a line makes an object that has nothing of its own: `types.SimpleNamespace()`, an empty class."""
+        call = small.value if isinstance(small, cst.Assign) else None
+        if not isinstance(call, cst.Call) or call.args:
+            return False
+        if self.file.imports.resolve(call.func) in ("types.SimpleNamespace", "argparse.Namespace"):
+            return True
+        named = call.func.value if isinstance(call.func, cst.Name) else None
+        made = [one for one in self.file.module.body if isinstance(one, cst.ClassDef) and one.name.value == named]
+        if len(made) != 1 or self.of.bindings[made[0].name.value] != 1 or made[0].decorators or made[0].keywords:
+            return False
+        bases = [dotted(base.value) for base in made[0].bases]
+        nothing = (cst.Pass, cst.Expr)
+        lines = [line for line in made[0].body.body if not is_docstring(line)]
+        smalls = [one for line in lines for one in (line.body if isinstance(line, _Line) else (None,))]
+        return bases in ([], ["object"]) and all(isinstance(one, nothing) for one in smalls)
 
     def _named_partial(self, place: _Place, small: cst.Assign) -> None:
         """`make = functools.partial(f, a)`, which is called once: `f(a, ...)` there."""

@@ -8,9 +8,7 @@ from functools import lru_cache
 import libcst as cst
 
 from migrator.names.bindings import Form, changes_in, read_bindings
-from migrator.names.imports import dotted
-from migrator.program.calls import classes_in
-from migrator.program.parsed import NameCollector, ParsedFile, Project, names_in
+from migrator.program.parsed import NameCollector, ParsedFile, names_in
 from migrator.walking import parents_in, walk
 
 
@@ -207,25 +205,6 @@ def attributes_called(scope: cst.CSTNode, names: Sequence[str]) -> list[cst.CSTN
     if names:
         walk(scope, visitor)
     return visitor.found
-
-
-def method_of(project: Project, owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
-    """The method of a class that a name means; None where a class of the project that derives from it has another."""
-    own = [s for s in owner.body.body if isinstance(s, cst.FunctionDef) and s.name.value == name]
-    if len(own) != 1:
-        return None
-    classes = [one for file in project.files for one in classes_in(file.module)]
-    derived, more = {owner.name.value}, True
-    while more:
-        bases = {c.name.value: {(dotted(b.value) or "").rpartition(".")[2] for b in c.bases} for c in classes}
-        new = {c for c, names in bases.items() if names & derived} - derived
-        derived |= new
-        more = bool(new)
-    for other in classes:
-        if other is not owner and other.name.value in derived - {owner.name.value}:
-            if any(isinstance(s, cst.FunctionDef) and s.name.value == name for s in other.body.body):
-                return None
-    return own[0]
 
 
 class _Returns(cst.CSTVisitor):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.ir.values import Constant, Operation, Value
 from migrator.names.imports import ImportMap, dotted
 from migrator.program.calls import bind, calls_in, is_none, number, string
 from migrator.program.own_weights import OwnWeights
@@ -210,6 +211,28 @@ def for_strategy(
             message = f"the partitioner depends on `{code(call)}`, which is called where the strategy is made as well"
             raise Blocked("TFM701", node, f"{message}: give its value a name outside of the model_fn")
     return None if is_none(made) else code(made)
+
+
+def of_values(values: Sequence[Value]) -> str | None:
+    """The same for what a partitioner is known to be, each time that the model_fn runs: a call with constants.
+
+    None where that is not known, or differs.
+    """
+    texts = {_of_value(value) for value in values}
+    return texts.pop() if len(texts) == 1 else None
+
+
+def _of_value(value: Value) -> str | None:
+    table = TABLE.get(value.symbol.removeprefix("tf.")) if isinstance(value, Operation) else None
+    if table is None or not isinstance(value, Operation):
+        return None
+    parameters, keras, keywords, defaults = table
+    given = {**dict(zip(parameters, value.args)), **value.kwargs}
+    known = {name: one.value for name, one in given.items() if isinstance(one, Constant)}
+    if len(known) != len(given) or not known.keys() <= set(parameters) or known.pop("axis", 0) != 0:
+        return None
+    texts = {**defaults, **{name: repr(one) for name, one in known.items() if one is not None}}
+    return call_text(f"{_MODULE}.{keras}", [f"{keywords[p]}={texts[p]}" for p in keywords if p in texts])
 
 
 #: Calls that may be made once more, where the strategy is made.

@@ -26,7 +26,39 @@ def reduce(text: str, *elsewhere: str) -> str:
     return reduced(file, elsewhere.__contains__).module.code
 
 
+OBJECT = "class Made(object):\n    pass\n\n\n"
+METHOD = (
+    TOP
+    + "class Model:\n    def model_fn(self, features, labels, mode):\n{}        return tf.estimator.EstimatorSpec(mode, loss=loss)\n"
+)
+
+
+def method(*lines: str) -> str:
+    """A file with a class whose model_fn has these lines."""
+    return METHOD.format("".join(f"        {line}\n" for line in lines))
+
+
 STAYS = {
+    "a bound method that is given another": model("run = features.f", "features.f = g", "loss = run(labels)"),
+    "a bound method that is handed on": model("run = features.f", "loss = g(run)"),
+    "a bound method of what changes": model("net = f(1)", "run = net.f", "net = f(2)", "loss = run(net)"),
+    "an object that is handed on": (
+        model("made = Made()", "made.net = f(1)", "loss = g(made, made.net)").replace("def model", OBJECT + "def model")
+    ),
+    "an object that is read before": (
+        model("made = Made()", "loss = made.net", "made.net = f(1)").replace("def model", OBJECT + "def model")
+    ),
+    "an object with more to it": (
+        model("made = Made()", "made.net = f(1)", "loss = made.net").replace(
+            "def model", OBJECT.replace("pass", "def __setattr__(self, *_): print(_)") + "def model"
+        )
+    ),
+    "an attribute that another method reads": (
+        method("self.net = f(features)", "loss = self.net") + "\n    def net_of(self):\n        return self.net\n"
+    ),
+    "an attribute that is counted up": method("self.count = 1", "self.count += 1", "loss = f(self.count)"),
+    "a table of calls, asked for the mode": model("loss = {TRAIN: f(1)}.get(mode, g)"),
+    "a table that is asked for something else": model("loss = {TRAIN: f, EVAL: g}[features]()"),
     "a match that takes something apart": model("match features:", "    case [one, *_]:", "        loss = one"),
     "a match with what a call gives": model("match read():", "    case 1:", "        loss = f(1)"),
     "plain": model("net = tf.layers.dense(features, 1)", "loss = tf.reduce_mean(net)"),
@@ -156,6 +188,28 @@ def test_stays(text: str) -> None:
 
 
 CHANGES = {
+    "a bound method": (
+        model("run = features.f", "loss = run(1) + run(2)"),
+        model("loss = features.f(1) + features.f(2)"),
+    ),
+    "an object for its attributes": (
+        model("made = Made()", "made.net = f(1)", "loss = g(made.net, made.net)").replace(
+            "def model", OBJECT + "def model"
+        ),
+        model("net = f(1)", "loss = g(net, net)").replace("def model", OBJECT + "def model"),
+    ),
+    "attributes of the method alone": (
+        method("self.net = f(features)", "self.net = g(self.net)", "loss = h(self.net, self.rate)"),
+        method("net = f(features)", "net = g(net)", "loss = h(net, self.rate)"),
+    ),
+    "a table that is asked for the mode": (
+        model("loss = {TRAIN: f, EVAL: g}[mode](1)"),
+        model("if mode == TRAIN:", "    loss = f(1)", "else:", "    loss = g(1)"),
+    ),
+    "a table with a default": (
+        model("loss = {TRAIN: one}.get(mode, two)"),
+        model("loss = one if mode == TRAIN else two"),
+    ),
     "two names": (
         model("total = f(features)  # all of it", "loss = total"),
         model("loss = f(features)  # all of it"),
