@@ -422,6 +422,8 @@ class _Given(cst.CSTTransformer):
         if not name.startswith("tf.") and name.rpartition(".")[2] in self.functions:
             self.hidden = True
             return updated_node
+        if not name.startswith("tf.") and all(isinstance(one.value, _LITERALS) for one in original_node.args):
+            return updated_node  # of numbers and texts: no tensor has to do with it
         if not is_known(name):
             message = f"`{name}` was not tried on a mesh of devices (DTensor): choose another `--strategy`"
             raise Blocked("TFM791", self.place, message)
@@ -539,6 +541,9 @@ def for_mesh(name: str, text: str) -> str | None:
     return next(
         (_named(new, name) for old, new in FOR_MESHES.items() if _named(old, name).strip() == text.strip()), None
     )
+
+
+_LITERALS = (cst.BaseNumber, cst.SimpleString)
 
 
 def is_known(name: str) -> bool:

@@ -360,7 +360,7 @@ class _Writer:
             if names.get(name) in ("tensorflow.compat.v1", "tensorflow_core.compat.v1"):
                 return name
         for name in (here, *names):
-            if names.get(name) == "tensorflow":
+            if names.get(name) in ("tensorflow", "tf"):  # `tf = tf.compat.v1` is of the second kind
                 return f"{name}.compat.v1" if "compat.v1" in self.file.bare else name
         raise Blocked("TFM190", call, "TensorFlow is not imported as a module here: import it as `tf`")
 

@@ -220,6 +220,8 @@ class _Reader:
     def _left_out(self) -> list[Blocked]:
         message = "TensorFlow 1 raises TypeError here, and nothing comes here: the branch for predictions is left out"
         failing = [Blocked("TFM126", spec.call, message) for spec in self.failing]
+        message = "the device is left out: the strategy says where the network runs"
+        failing += [Blocked("TFM129", node, message) for node in self.body.placed]
         message = "a line that tells the mode is left out: the model is built once, for all modes"
         return failing + [Blocked("TFM127", self.statements[index].node, message) for index in self.telling]
 

@@ -197,12 +197,13 @@ class Spec:
 
 @dataclass(frozen=True)
 class StraightBody:
-    """A model_fn without its mode branches."""
+    """A model_fn without its mode branches; `placed` are the blocks of devices that are dissolved, too."""
 
     statements: tuple[ModalStatement, ...]
     specs: tuple[Spec, ...]
     names: ModeNames
     trailing_comments: tuple[cst.EmptyLine, ...]
+    placed: tuple[cst.With, ...] = ()
 
 
 def straighten(
@@ -223,7 +224,8 @@ def straighten(
     left = walker.block(body, ALL)
     if left & {TRAIN, EVAL} and not lenient:
         raise Blocked("TFM105", None, "the model_fn can end without returning an EstimatorSpec")
-    return StraightBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried))
+    placed = tuple(walker.placed)
+    return StraightBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried), placed)
 
 
 def _without(
@@ -297,6 +299,7 @@ class _Walker:
         self.statements: list[ModalStatement] = []
         self.specs: list[Spec] = []
         self.carried: list[cst.EmptyLine] = []
+        self.placed: list[cst.With] = []
         self._pending: dict[str, list[Spec]] = {}
         self._after: tuple[cst.BaseExpression, ...] = ()
 
@@ -319,6 +322,10 @@ class _Walker:
             self._no_spec_inside(statement)
         elif isinstance(statement, cst.With) and self._only_names(statement):
             self._carry(statement.leading_lines)
+            return self.block(_body(statement.body), modes)
+        elif isinstance(statement, cst.With) and self._only_places(statement):
+            self._carry(statement.leading_lines)
+            self.placed.append(statement)
             return self.block(_body(statement.body), modes)
         elif isinstance(statement, cst.With) and (first := self._dependencies(statement)) is not None:
             self._carry(statement.leading_lines)
@@ -380,6 +387,12 @@ class _Walker:
             name.startswith(("tf.losses.", "tf.train.", "tf.metrics.", "tf.estimator.")) or "cross_entropy" in name
             for name in finder.found
         )
+
+    def _only_places(self, statement: cst.With) -> bool:
+        """Whether a with statement only says on which device its lines run."""
+        call = statement.items[0].item if len(statement.items) == 1 else None
+        is_device = isinstance(call, cst.Call) and self.names.imports.resolve(call.func) == "tf.device"
+        return is_device and statement.items[0].asname is None
 
     def _dependencies(self, statement: cst.With) -> cst.BaseExpression | None:
         """What a `with tf.control_dependencies(...)` names."""

@@ -11,7 +11,7 @@ from typing import Union
 
 import libcst as cst
 
-from migrator.names.bindings import Form, dotted, read_bindings
+from migrator.names.bindings import Form, bound_in, dotted, read_bindings
 from migrator.names.standard import STANDARD_MODULES
 from migrator.program.calls import calls_in, functions_in, in_parentheses, nodes_in
 from migrator.program.own_graphs import ANYWHERE
@@ -323,7 +323,7 @@ class _Driver(cst.CSTVisitor):
 def forwarded(file: ParsedFile, call: cst.Call) -> cst.Call | None:
     """What a call of a function comes down to that only hands on what it is given: `return f(*args, **kwargs)`.
 
-    `f` is its first parameter, or a name of the module; no other argument is given by the function itself.
+    `f` is its first parameter, or a name of the module that is given all parameters in their order.
     """
     function = file.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
     if function is None or function.decorators or function.asynchronous is not None or not call.args:
@@ -333,7 +333,7 @@ def forwarded(file: ParsedFile, call: cst.Call) -> cst.Call | None:
         return None
     params = function.params
     rest = [params.star_arg if isinstance(params.star_arg, cst.Param) else None, params.star_kwarg]
-    if params.posonly_params or params.kwonly_params or len(params.params) != 1 or params.params[0].default is not None:
+    if params.posonly_params or params.kwonly_params or any(one.default is not None for one in params.params):
         return None
     lines = list(function.body.body)
     line = lines[-1] if lines else None
@@ -343,18 +343,38 @@ def forwarded(file: ParsedFile, call: cst.Call) -> cst.Call | None:
         return None
     handed = [(arg.star, dotted(arg.value)) for arg in inner.args]
     wanted = [(star, one.name.value) for star, one in zip(("*", "**"), rest) if one is not None]
-    if dotted(inner.func) != params.params[0].name.value or handed != wanted or not handed:
+    names = [one.name.value for one in params.params]
+    of, count = (dotted(inner.func) or "").partition(".")[0], len(names)
+    if any(arg.keyword is not None for arg in inner.args) or not wanted:
         return None
-    first, *others = call.args
-    if first.keyword is not None or first.star or dotted(first.value) is None:
+    first, others = call.args[:count], call.args[count:]
+    if len(first) != count or any(one.keyword is not None or one.star for one in first):
+        return None
+    if names == [dotted(inner.func)] and handed == wanted and dotted(first[0].value) is not None:
+        new = call.with_changes(func=first[0].value, args=others)
+    elif handed == [*(("", name) for name in names), *wanted] and of and _is_of_module(file, of, call, function):
+        new = call.with_changes(func=inner.func)
+    else:
         return None
     keywords = any(arg.keyword is not None or arg.star == "**" for arg in others)
     places = any(arg.keyword is None and arg.star != "**" for arg in others)
     if (keywords and rest[1] is None) or (places and rest[0] is None):
         return None
-    if any(arg.keyword is not None and arg.keyword.value == params.params[0].name.value for arg in others):
+    if any(arg.keyword is not None and arg.keyword.value in names for arg in others):
         return None
-    return call.with_changes(func=first.value, args=others)
+    return new
+
+
+def _is_of_module(file: ParsedFile, name: str, call: cst.Call, function: cst.FunctionDef) -> bool:
+    """Whether a name is TensorFlow's, or a function of the module, in a function and where that is called."""
+    around: cst.CSTNode | None = call
+    while around is not None:
+        if isinstance(around, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            if any(one.name == name for one in bound_in(around)):
+                return False
+        around = file.parents.get(around)
+    known = name in file.functions or file.imports.tensorflow(cst.Name(name)) is not None
+    return known and all(one.name != name for one in bound_in(function))
 
 
 def _is_text(line: cst.CSTNode) -> bool:

@@ -314,7 +314,7 @@ OPS = frozenset(
     )
 )
 #: Calls that make no tensors.
-STATIC = frozenset(("tf.keras.Model", "tf.name_scope"))
+STATIC = frozenset(("tf.keras.Model", "tf.name_scope", "tf.get_logger"))
 #: Optimizers by name, with the arguments that were tried.
 OPTIMIZERS = {
     "SGD": frozenset(("learning_rate", "momentum", "nesterov")),

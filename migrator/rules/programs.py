@@ -219,6 +219,17 @@ mode to tell. Print it where `fit`, `evaluate` or `predict` are called, if you n
 """,
     ),
     Rule(
+        "TFM129",
+        "a device of a part of the network is left out",
+        Severity.REVIEW,
+        """
+`with tf.device("/gpu:0"):` around lines of a model_fn said where they run. The strategy of the new program says that
+now: what is in the block stays, the block goes. No number depends on it. To have one GPU only, call
+`tf.config.set_visible_devices` first; to keep large tables away from it, take parameter servers. The bridge keeps the
+block.
+""",
+    ),
+    Rule(
         "TFM122",
         "a helper function of the network that is told the mode",
         Severity.MANUAL,

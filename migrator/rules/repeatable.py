@@ -14,7 +14,7 @@ from enum import IntEnum
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.names.bindings import read_bindings
+from migrator.names.bindings import Form, read_bindings
 from migrator.program.calls import calls_in, nodes_in, parameters_of
 from migrator.program.parsed import ParsedFile, Project, names_in
 from migrator.program.region import reach
@@ -165,6 +165,7 @@ class _Function:
             if isinstance(target.target, cst.Name)
         }
         self.own = bound - self.outside - {"self", "cls"} - named - aliases
+        self.imported = {one.name for one in read_bindings(self.node) if one.form is Form.IMPORTED}
         made = [
             node
             for node in nodes_in(self.node)
@@ -200,7 +201,8 @@ class _Function:
         tensorflow = imports.tensorflow(func)
         if tensorflow is not None:
             return Effect.READS if tensorflow.startswith(_READING_TENSORFLOW) else Effect.NONE
-        name = imports.resolve(func)
+        is_local = self._root(func) in self.own - self.imported  # whatever the file imports by that name
+        name = None if is_local else imports.resolve(func)
         if isinstance(func, cst.Name) and name is None:
             if func.value == "next":
                 return Effect.DRAWS
