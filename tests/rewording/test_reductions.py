@@ -29,7 +29,8 @@ def reduce(text: str, *elsewhere: str) -> str:
 OBJECT = "class Made(object):\n    pass\n\n\n"
 METHOD = (
     TOP
-    + "class Model:\n    def model_fn(self, features, labels, mode):\n{}        return tf.estimator.EstimatorSpec(mode, loss=loss)\n"
+    + "class Model:\n    def model_fn(self, features, labels, mode):\n{}"
+    + "        return tf.estimator.EstimatorSpec(mode, loss=loss)\n"
 )
 
 
