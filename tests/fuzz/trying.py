@@ -10,7 +10,8 @@ from tests.fuzz.axes import Values, sensible, shown
 from tests.fuzz.judging import Kind, Outcome, after_running, before_running, differences
 from tests.fuzz.programs import files, with_comments
 from tests.fuzz.sides import Migration, Run, Setting, Texts, migrate, run_sides
-from tests.rewording.rewordings import REWORDINGS, reword
+from tests.rewording.layers_and_drivers import REWORDINGS
+from tests.rewording.rewordings import reword
 
 _WORDS = "weather"
 #: How often the original of a program that came out different is run once more: its noise is a race, seen by chance.

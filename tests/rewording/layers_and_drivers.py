@@ -242,7 +242,7 @@ def values_by_condition(module: ast.Module) -> bool:
     return done
 
 
-@rewording
+@lacking("a name scope around what partitioners, metrics or UPDATE_OPS are read of")
 def values_under_name_scopes(module: ast.Module) -> bool:
     if _import_of_tensorflow(module) is None:
         return False

@@ -17,6 +17,7 @@ from tests.rewording.rewordings import reword
 
 # Single programs, with what is lacking.
 BRIDGED = {
+    ("numbers_of_a_function", "two_files"): "what a metric does with its labels may call nothing of the file's own",
     ("semicolons", "towers"): "programs without Estimators are read before their words are made plain",
     (
         "numbers_by_vars",
