@@ -43,7 +43,9 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
             if text is not None:
                 _check_partitioner(program, file, node, text)
         except Blocked as problem:
-            text = partitioners.of_values(_values(state, program, file, node))
+            # What the params are when the program runs is not asked here: they are copied when the Estimator is made.
+            is_known = names_in(made).isdisjoint(name for name in names if name is not None)
+            text = partitioners.of_values(_values(state, program, file, node)) if is_known else None
             if text is None:
                 state.problems[file.path].append(problem)
                 return None
