@@ -25,9 +25,13 @@ _Scope = Union[cst.Module, cst.FunctionDef]
 _DEPTH = 4
 
 
-def lines_apart(file: ParsedFile) -> Lines:
-    """`a(); b()`: each statement that shares its line with another gets its own, where one of them calls something."""
+def lines_apart(file: ParsedFile) -> tuple[Lines, dict[cst.CSTNode, cst.CSTNode]]:
+    """`a(); b()`: each statement that shares its line with another gets its own, where one of them calls something.
+
+    Returns the lines, and what each new node was before: its place tells in which order the statements run.
+    """
     found: Lines = {}
+    came: dict[cst.CSTNode, cst.CSTNode] = {}
     scopes: list[_Scope] = [file.module, *functions_in(file.module)]
     for scope in scopes:
         for line in _lines_of(scope):
@@ -40,7 +44,9 @@ def lines_apart(file: ParsedFile) -> Lines:
             apart[0] = apart[0].with_changes(leading_lines=line.leading_lines)
             apart[-1] = apart[-1].with_changes(trailing_whitespace=line.trailing_whitespace)
             found[line] = list(apart)
-    return found
+            for new, small in zip(apart, line.body):
+                came[new] = came[new.body[0]] = small
+    return found, came
 
 
 def modes_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:

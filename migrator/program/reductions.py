@@ -116,9 +116,11 @@ class Edits:
 def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
     """Statements of their own, in the place of what says several things at once, or nothing."""
     text = file.bare
-    lines = lines_apart(file) if ";" in text else {}
-    if not lines and "mode" in text:
-        lines = modes_apart(file, _is_concerned)
+    if ";" in text:
+        lines, came = lines_apart(file)
+        if lines:
+            return Edits(lines, came=came)
+    lines = modes_apart(file, _is_concerned) if "mode" in text else {}
     if not lines and "match " in text:
         lines = matches_apart(file, _is_concerned)
     if not lines and "Graph" in text:

@@ -148,3 +148,16 @@ def test_a_function_that_hands_all_on() -> None:
     assert not manual(text) and "tf.keras.layers.Dense(3, activation=tf.nn.relu" in new
     changed = text.replace("return tf.layers.dense(x,", "return tf.layers.dense(x + 1.0,")
     assert "TFM202" in manual(changed)
+
+
+def test_statements_of_one_line_keep_their_order() -> None:
+    """The model is built of the data's shapes, behind what prepares the data."""
+    functions = "def prepare():\n    open('x.csv', 'w').close()\n\n\n"
+    text = program(driver="prepare(); estimator.train(input_fn, steps=3)").replace(
+        "def model_fn", f"{functions}def model_fn"
+    )
+    text = text.replace("def input_fn():\n", "def input_fn():\n    open('x.csv').close()\n")
+    new, _ = run(text)
+    apart, _ = run(text.replace("prepare(); ", "prepare()\n"))
+    assert new == apart
+    assert new.index("\nprepare()\n") < new.index("make_inputs(input_fn())")
