@@ -31,9 +31,10 @@ INSIDE = Path(__file__).parent / "catalogue_inside.py"
 MEASURED = Path(__file__).resolve().parent.parent / "migrator" / "catalogue" / "measured.json"
 Answers = Mapping[str, "list[list[float]] | str"]
 Item = dict[str, object]
-# What draws random numbers or needs TPUs, and two that no version at hand has.
+# What draws random numbers, looks up in weights or needs TPUs, and two that no version at hand has.
 _ELSEWHERE = (
     "tf.nn.dropout",
+    "tf.nn.embedding_lookup",
     "tf.tpu.",
     "tf.contrib.tpu.",
     "tf.contrib.data.map_and_batch_with_legacy_function",

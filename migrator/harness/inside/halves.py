@@ -48,10 +48,11 @@ def source(tensor):
     """What a tensor of a graph, or a variable, is cast from; itself where it is not."""
     while True:
         operation = tensor.op
+        inputs = getattr(operation, "inputs", ())  # a variable of a bridge has an operation with a name alone
         moved = operation.type == "Mul" and _SCOPE in operation.name
-        if not operation.inputs or not (moved or operation.type in ("Cast", "Identity", "ReadVariableOp")):
+        if not inputs or not (moved or operation.type in ("Cast", "Identity", "ReadVariableOp")):
             return tensor
-        tensor = operation.inputs[0]
+        tensor = inputs[0]
 
 
 def _neighbours(tf, cast, rounded, seed):
