@@ -191,29 +191,34 @@ def executed(evaluator: Evaluator, main: File, handed: list[tuple[Value, bool]] 
     """
     try:
         evaluator.load(main)
+        seen: set[object] = set()
         for value, conditional in handed or ():
             with evaluator.under(Unknown(value.site, "a library is given it"), True) if conditional else nullcontext():
-                _entered(evaluator, value)
+                _entered(evaluator, value, seen)
     except (TooMuch, RecursionError):
         evaluator.complete = False
         evaluator.regions.clear()
         evaluator.conditions.clear()
 
 
-def _entered(evaluator: Evaluator, value: Value) -> None:
-    """Calls the functions of a value that nothing has called."""
+def _entered(evaluator: Evaluator, value: Value, seen: set[object]) -> None:
+    """Calls the functions of a value that nothing has called; what was `seen` once is left alone, classes as well."""
+    own = value.of if isinstance(value, Object) and isinstance(value.of, Class) else value
+    if own in seen:
+        return
+    seen.add(own)
     content, entries = evaluator.content_of(value), evaluator.entries_of(value)
     if content is not None:
         for one in content.items:
-            _entered(evaluator, one)
+            _entered(evaluator, one, seen)
     elif entries is not None:
         for _, one in entries.items.values():
-            _entered(evaluator, one)
+            _entered(evaluator, one, seen)
     elif isinstance(value, Either):
-        _entered(evaluator, value.then)
-        _entered(evaluator, value.otherwise)
+        _entered(evaluator, value.then, seen)
+        _entered(evaluator, value.otherwise, seen)
     elif isinstance(value, Partial):
-        _entered(evaluator, value.function)
+        _entered(evaluator, value.function, seen)
     elif isinstance(value, Method) and value.function is not None and isinstance(value.owner, Object):
         if value.function.node not in evaluator.called:
             evaluator.apart(partial(evaluator.enter_function, value.function, value.owner))
