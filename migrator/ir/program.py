@@ -135,7 +135,7 @@ class _Reader:
     def _called(self, effect: Effect) -> None:
         operation = effect.operation
         conditional = len(effect.conditions) > self.evaluator.outer
-        self.handed += [(one, conditional) for one in (*operation.args, *operation.kwargs.values())]
+        self.handed += [(one, conditional) for one in operation.given]
         if self.inside:
             return
         if _makes_estimator(operation):

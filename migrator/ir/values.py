@@ -159,6 +159,11 @@ class Operation(Value):
     kwargs: Mapping[str, Value] = field(default_factory=dict)
     scopes: tuple[Value, ...] = ()
 
+    @property
+    def given(self) -> tuple[Value, ...]:
+        """All that the call is given, by place and by name."""
+        return (*self.args, *self.kwargs.values())
+
     def argument(self, index: int | None, *names: str) -> Value | None:
         """What is given for a parameter, by one of its names or by its place; None where nothing is."""
         for name in names:
@@ -199,6 +204,11 @@ class Scope:
     declared: Mapping[str, str] = field(default_factory=dict)  # "global" or "nonlocal", by name
 
 
+def is_nothing(value: Value | None) -> bool:
+    """Whether a value is not given, or is Python's None."""
+    return value is None or (isinstance(value, Constant) and value.value is None)
+
+
 def alternatives(value: Value) -> list[Value]:
     """All that a value may be, whatever the conditions are."""
     if isinstance(value, Either):
@@ -228,4 +238,5 @@ __all__ = [
     "Unknown",
     "Value",
     "alternatives",
+    "is_nothing",
 ]

@@ -280,7 +280,7 @@ def _arguments(ran: Trained, made: list[Operation]) -> set[Value]:
         found.add(one)
         content = ran.machine.content_of(one)
         if isinstance(one, Operation):
-            queue += [*one.args, *one.kwargs.values()]
+            queue += one.given
         elif content is not None:
             queue += content.items
         elif isinstance(one, Either):

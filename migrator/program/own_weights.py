@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import libcst as cst
 
 from migrator.ir.machine import Effect
-from migrator.ir.values import Class, Constant, Either, Function, Operation, Symbol, Value, alternatives
+from migrator.ir.values import Class, Constant, Either, Function, Operation, Symbol, Value, alternatives, is_nothing
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import value_given
 from migrator.program.calls import calls_in, nodes_in
@@ -27,7 +28,6 @@ from migrator.query.variables import (
     CELLS,
     GET,
     LOOKUP,
-    PARAMETERS,
     RECURRENT,
     Made,
     Unclear,
@@ -79,30 +79,25 @@ class OwnWeights:
 
     def update(self, other: OwnWeights) -> None:
         """Takes in those of another function."""
-        self.weights.update(other.weights)
-        self.carried.update(other.carried)
-        self.scopes |= other.scopes
-        self.lookups.update(other.lookups)
-        self.applied.update(other.applied)
-        self.cells.update(other.cells)
-        self.recurrent |= other.recurrent
-        self.unread |= other.unread
+        for own, more in zip(self._tables(), other._tables()):
+            own.update(more)
+        for nodes, others in zip(self._sets(), other._sets()):
+            nodes |= others
 
     def follow(self, new: cst.CSTNode, old: cst.CSTNode) -> None:
         """Notes that a node is made of another."""
-        if old in self.weights:
-            self.weights[new] = self.weights[old]
-        if old in self.carried:
-            self.carried[new] = self.carried[old]
-        if old in self.cells:
-            self.cells[new] = self.cells[old]
-        for nodes in (self.scopes, self.recurrent, self.unread):
+        for own in self._tables():
+            if old in own:
+                own[new] = own[old]
+        for nodes in self._sets():
             if old in nodes:
                 nodes.add(new)
-        if old in self.applied:
-            self.applied[new] = self.applied[old]
-        if old in self.lookups:
-            self.lookups[new] = self.lookups[old]
+
+    def _tables(self) -> tuple[dict[cst.CSTNode, Any], ...]:
+        return self.weights, self.carried, self.lookups, self.applied, self.cells
+
+    def _sets(self) -> tuple[set[cst.CSTNode], ...]:
+        return self.scopes, self.recurrent, self.unread
 
 
 def own_weights(
@@ -221,7 +216,7 @@ class _Planner:
         """Whether what a scope sets can be given to what is made inside."""
         for name in ("caching_device", "custom_getter", "constraint", "dtype"):
             given = scope.kwargs.get(name)
-            if given is not None and not (isinstance(given, Constant) and given.value is None):
+            if not is_nothing(given):
                 return False
         sets = [self._set(scope, key) for key in ("initializer", "regularizer")]
         if len(scope.args) > 3 or None in sets:
@@ -239,7 +234,7 @@ class _Planner:
     def _set(self, scope: Operation, key: str) -> cst.BaseExpression | bool | None:
         """What a scope sets for variables, as an expression; False for nothing, None for what cannot be copied."""
         given = scope.kwargs.get(key)
-        if given is None or (isinstance(given, Constant) and given.value is None):
+        if given is None or is_nothing(given):
             return False
         if isinstance(given, Symbol) and given.name.startswith("tf."):
             return cst.parse_expression(given.name)
@@ -285,7 +280,7 @@ class _Planner:
         result: dict[cst.CSTNode, str | None] = {}
         alone: dict[cst.CSTNode, str] = {}
         for node, [first, *more] in self.by_node.items():
-            names = [self._name(one) for one in (first, *more)]
+            names = [name_of(one.operation) for one in (first, *more)]
             told = [name for name in names if name is not None]
             if more or first.repeated:
                 apart = len(told) == len(names) == len(set(told)) and not first.repeated
@@ -304,11 +299,6 @@ class _Planner:
             result[node] = None if not known else "" if whole == name else whole
             taken[whole] += known
         return result
-
-    def _name(self, one: Made) -> str | None:
-        place = PARAMETERS[one.operation.symbol].index("name")
-        named = one.operation.argument(place, "name")
-        return named.value if isinstance(named, Constant) and isinstance(named.value, str) else None
 
     # -- weights
 
@@ -429,14 +419,14 @@ class _Planner:
         own = {id(one) for one in made}
         keys: list[tuple[object, ...]] = []
         for one, path in zip(made, paths):
-            name = self._name(one)
+            name = name_of(one.operation)
             if name is None:
                 continue
             keys.append((*(path[-1][1] if path else ()), name))
         for one in self.variables.made:
-            if id(one) not in own and one.operation.symbol == GET and self._name(one) is not None:
+            if id(one) not in own and one.operation.symbol == GET and name_of(one.operation) is not None:
                 path = self.variables.path(one.operation)
-                if (*(path[-1][1] if path else ()), self._name(one)) in keys:
+                if (*(path[-1][1] if path else ()), name_of(one.operation)) in keys:
                     return True
         return len(set(keys)) < len(keys)
 
@@ -447,8 +437,8 @@ class _Planner:
             return None if first is None or isinstance(first, (Function, Class, Symbol)) else True
         shape = operation.argument(1, "shape")
         initializer = operation.argument(3, "initializer")
-        given = shape is not None and not (isinstance(shape, Constant) and shape.value is None)
-        if initializer is None or (isinstance(initializer, Constant) and initializer.value is None):
+        given = not is_nothing(shape)
+        if is_nothing(initializer):
             return False if given else None
         makes = initializer.name if isinstance(initializer, Symbol) else ""
         makes = initializer.symbol if isinstance(initializer, Operation) else makes
@@ -472,7 +462,7 @@ class _Planner:
     def _tensor(self, one: Made) -> str | None:
         """The tensor to call the layer with: one that it is used with, where that has a name already."""
         uses = self.variables.uses(one.operation)
-        beside = [value for use in uses for value in _given(use)]
+        beside = [value for use in uses for value in use.given]
         names = [name for name, value in one.tensors.items() if not self.variables.features(value)]
         for value in beside:
             for name in list(one.tensors)[::-1]:
@@ -536,15 +526,10 @@ def _returns(function: cst.FunctionDef | cst.Lambda, made: cst.Call) -> bool:
 def _dtype(operation: Operation) -> str | None:
     """The type of what a call runs over sequences computes."""
     given = operation.argument(RECURRENT[operation.symbol].index("dtype"), "dtype")
-    if given is None or (isinstance(given, Constant) and given.value is None):
+    if is_nothing(given):
         return "float32"
     name = given.name if isinstance(given, Symbol) else ""
     return name.removeprefix("tf.") if name in ("tf.float32", "tf.float64") else None
-
-
-def _given(operation: Operation) -> Iterator[Value]:
-    yield from operation.args
-    yield from operation.kwargs.values()
 
 
 def _is_layer(value: Value | None) -> bool:

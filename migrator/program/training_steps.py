@@ -8,7 +8,7 @@ from enum import Enum
 
 import libcst as cst
 
-from migrator.ir.values import Constant, Either, Operation, Unknown, Value
+from migrator.ir.values import Constant, Either, Operation, Unknown, Value, is_nothing
 from migrator.ir.values import Sequence as Items
 from migrator.program.assignments import assignments, changes_in_place
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, number
@@ -359,7 +359,7 @@ class Steps(Optimizers):
 
     def _trained(self, value: Value | None, node: cst.BaseExpression | None) -> bool:
         """Whether an optimizer is told to train all variables; it may be told some, too."""
-        if value is None or (isinstance(value, Constant) and value.value is None):
+        if value is None or is_nothing(value):
             return True
         flow = self._flow(value)
         if flow is None or flow.kind is not Kind.VARIABLE or not flow.many:
@@ -388,7 +388,7 @@ class Steps(Optimizers):
         return flow is not None and flow.kind is Kind.VARIABLE and flow.many and flow.whole
 
     def _is_given_step(self, value: Value | None, node: cst.BaseExpression | None) -> bool:
-        if value is None or (isinstance(value, Constant) and value.value is None):
+        if is_nothing(value):
             return False
         if not self._is_step(value):
             place = node if node is not None else self.body.function.name
@@ -509,7 +509,7 @@ class Steps(Optimizers):
             return None
         given = value.argument(1, "var_list")
         flow = self._flow(given) if given is not None else None
-        if given is not None and not (isinstance(given, Constant) and given.value is None):
+        if not is_nothing(given):
             if flow is None or flow.kind is not Kind.VARIABLE or not flow.many or not flow.whole:
                 bound = bind(node, ("var_list",), "apply", "TFM413") if isinstance(node, cst.Call) else {}
                 place = bound.get("var_list", node)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from migrator.ir.machine import NOTHING, Machine
-from migrator.ir.values import Constant, Either, Operation, Value, alternatives
+from migrator.ir.values import Constant, Either, Operation, Value, alternatives, is_nothing
 from migrator.ir.values import Sequence as Items
 
 _LISTS = ("list", "tuple", "iter", "reversed")
@@ -181,7 +181,7 @@ class Flows:
         one_call = self.merged(value)
         if one_call is not value:
             return self.of(one_call)
-        parts = [one for one in alternatives(value) if one is not NOTHING and not _is_none(one)]
+        parts = [one for one in alternatives(value) if one is not NOTHING and not is_nothing(one)]
         flows = [self.of(one) for one in parts]
         known = [one for one in flows if one is not None]
         if len(known) != len(parts) or not known:
@@ -202,10 +202,10 @@ class Flows:
             return False
         asked, none = condition.args
         flow = self.of(asked)
-        if not _is_none(none) or flow is None or flow.kind is not Kind.GRADIENT or flow.many:
+        if not is_nothing(none) or flow is None or flow.kind is not Kind.GRADIENT or flow.many:
             return False
         # `condition` is "is None": what clips stands in the other way.
-        first = self.of(value.then) if value.then is not NOTHING and not _is_none(value.then) else None
+        first = self.of(value.then) if value.then is not NOTHING and not is_nothing(value.then) else None
         if first is not None and first.clips != flow.clips:
             return False
         return self._asks_for_none(value.then) and self._asks_for_none(value.otherwise)
@@ -214,7 +214,7 @@ class Flows:
     def _operation(self, value: Operation) -> Flow | None:
         handler = getattr(self, f"_of_{value.symbol.lstrip('.').replace('.', '_')}", None)
         if value.symbol in _TRAINED:
-            whole = all(_is_none(one) for one in (*value.args, *value.kwargs.values()))
+            whole = all(is_nothing(one) for one in value.given)
             return Flow(Kind.VARIABLE, True, listed=(value,), whole=whole)
         if value.symbol in _GLOBAL:
             return self._global(value, next(iter((*value.args, *value.kwargs.values())), None))
@@ -227,14 +227,14 @@ class Flows:
         return found if found is not None and found.many else None
 
     def _global(self, value: Operation, scope: Value | None) -> Flow | None:
-        return None if _is_none(scope) else Flow(Kind.VARIABLE, True, listed=(value,), whole=False)
+        return None if is_nothing(scope) else Flow(Kind.VARIABLE, True, listed=(value,), whole=False)
 
     def _of_tf_get_collection(self, value: Operation) -> Flow | None:
         what = _KEYS.get(named(value.argument(0, "key")))
         scope = value.argument(1, "scope")
         if what == "global":
             return self._global(value, scope)
-        return Flow(Kind.VARIABLE, True, listed=(value,), whole=_is_none(scope)) if what else None
+        return Flow(Kind.VARIABLE, True, listed=(value,), whole=is_nothing(scope)) if what else None
 
     _of_tf_get_collection_ref = _of_tf_get_collection
 
@@ -246,13 +246,13 @@ class Flows:
     def _of_compute_gradients(self, value: Operation) -> Flow | None:
         variables = value.argument(2, "var_list")
         listed = self.of(variables)
-        whole = _is_none(variables) or (listed is not None and listed.whole)
+        whole = is_nothing(variables) or (listed is not None and listed.whole)
         loss = value.argument(1, "loss")
         return Flow(Kind.PAIR, True, value, loss, listed=listed.listed if listed else (), whole=whole)
 
     def _of_tf_gradients(self, value: Operation) -> Flow | None:
         variables = self.of(value.argument(1, "xs"))
-        if variables is None or variables.kind is not Kind.VARIABLE or not _is_none(value.argument(2, "grad_ys")):
+        if variables is None or variables.kind is not Kind.VARIABLE or not is_nothing(value.argument(2, "grad_ys")):
             return None
         loss = value.argument(0, "ys")
         return Flow(Kind.GRADIENT, True, value, loss, listed=variables.listed, whole=variables.whole)
@@ -333,7 +333,7 @@ class Flows:
         if found is None or found.kind is not Kind.GRADIENT or not found.many or limit is None:
             return None
         known = self.of(norm)
-        if not _is_none(norm) and (known is None or known.kind is not Kind.NORM):
+        if not is_nothing(norm) and (known is None or known.kind is not Kind.NORM):
             return None
         return self._clipped(found, Clip(value, "global_clipnorm", limit))
 
@@ -345,7 +345,7 @@ class Flows:
 
     def _of_tf_clip_by_norm(self, value: Operation) -> Flow | None:
         found, limit = self._one(value.argument(0, "t")), value.argument(1, "clip_norm")
-        if found is None or limit is None or not _is_none(value.argument(2, "axes")):
+        if found is None or limit is None or not is_nothing(value.argument(2, "axes")):
             return None
         return self._clipped(found, Clip(value, "clipnorm", limit))
 
@@ -390,10 +390,6 @@ def named(value: Value | None) -> str:
     """The text that a constant is, or the name of a symbol."""
     found = getattr(value, "value", getattr(value, "name", ""))
     return found if isinstance(found, str) else ""
-
-
-def _is_none(value: Value | None) -> bool:
-    return value is None or (isinstance(value, Constant) and value.value is None)
 
 
 def _root(index: Value) -> Value | None:

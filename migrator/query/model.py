@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from migrator.ir.machine import Machine, present
 from migrator.ir.program import Graph
-from migrator.ir.values import Constant, Either, Operation, Value, alternatives
+from migrator.ir.values import Constant, Either, Operation, Value, alternatives, is_nothing
 from migrator.query.gradients import Changed, Flows, Kind
 
 SPECS: dict[str, tuple[str, ...]] = {
@@ -77,7 +77,7 @@ def metrics(machine: Machine, graph: Graph) -> dict[str, Value] | None:
             return None  # a function that a TPUEstimator calls later
         table = given(spec, "eval_metric_ops")
         entries = machine.entries_of(table) if table is not None else None
-        if table is None or (isinstance(table, Constant) and table.value is None):
+        if is_nothing(table):
             continue
         if entries is None or entries.more:
             return None
@@ -92,7 +92,7 @@ def symbols_of(machine: Machine, value: Value) -> set[str]:
     """The symbols whose calls make what a value may be, None left out; "" for what no call makes."""
     if isinstance(value, Either):
         return symbols_of(machine, value.then) | symbols_of(machine, value.otherwise)
-    if isinstance(value, Constant) and value.value is None:
+    if is_nothing(value):
         return set()
     if not isinstance(value, Operation):
         return {""}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from migrator.ir.evaluate import Evaluator
 from migrator.ir.machine import Effect, identity
-from migrator.ir.values import Constant, Either, Function, Operation, Scope, Sequence, Symbol, Table, Value
+from migrator.ir.values import Constant, Either, Function, Operation, Scope, Sequence, Symbol, Table, Value, is_nothing
 
 GET, NEW = "tf.get_variable", "tf.Variable"
 #: The parameters of what makes a variable.
@@ -137,17 +138,18 @@ class Variables:
 
     def comes_from(self, value: Value, source: Callable[[Value], bool]) -> bool:
         """Whether a value is computed from one of a kind; shapes, which are known before, are not."""
+        return any(source(one) for one in self._all_behind([value]))
+
+    def _all_behind(self, values: Iterable[Value], known: Collection[Value] = ()) -> Iterator[Value]:
+        """Values and all that they are computed from, the nearest first; what is `known` is not looked behind."""
         seen: set[Value] = set()
-        queue = [value]
+        queue = deque(values)
         while queue:
-            one = queue.pop()
-            if one in seen:
-                continue
-            seen.add(one)
-            if source(one):
-                return True
-            queue += self._behind(one)
-        return False
+            one = queue.popleft()
+            if one not in seen:
+                seen.add(one)
+                yield one
+                queue.extend(() if one in known else self._behind(one))
 
     def _behind(self, value: Value) -> list[Value]:
         if isinstance(value, Either):
@@ -155,7 +157,7 @@ class Variables:
         if isinstance(value, Operation):
             if value.symbol in (".get_shape", "getattr"):
                 return []
-            return [*value.args, *value.kwargs.values()]
+            return list(value.given)
         return list(self._held(value))
 
     def _held(self, value: Value) -> Iterator[Value]:
@@ -166,38 +168,19 @@ class Variables:
 
     def key_behind(self, value: Value) -> str | None:
         """The key of the features that a value is computed from; None where it reads them otherwise."""
-        seen: set[Value] = set()
-        queue = [value]
-        while queue:
-            one = queue.pop(0)
-            if one in seen:
-                continue
-            seen.add(one)
+        for one in self._all_behind([value]):
             if isinstance(one, Operation) and one.symbol == "getitem" and self.features(one.args[0]):
                 key = one.args[1]
                 if isinstance(key, Constant) and isinstance(key.value, str):
                     return key.value
-            queue += self._behind(one)
         return None
 
     # -- uses
 
     def uses(self, variable: Operation) -> list[Operation]:
         """The calls that are given a variable, by itself, in a container, or in an expression."""
-        return [one for one in self.effects if one is not variable and self._takes(one, variable)]
-
-    def _takes(self, operation: Operation, variable: Operation) -> bool:
-        seen: set[Value] = set()
-        queue: list[Value] = [*operation.args, *operation.kwargs.values()]
-        while queue:
-            one = queue.pop()
-            if one is variable:
-                return True
-            if one in seen or one in self._calls:
-                continue
-            seen.add(one)
-            queue += self._behind(one)
-        return False
+        others = [one for one in self.effects if one is not variable]
+        return [one for one in others if any(part is variable for part in self._all_behind(one.given, self._calls))]
 
     def only_read(self, variable: Operation) -> Operation | None:
         """A call that does more with a variable than to compute with its value; None where there is none."""
@@ -223,7 +206,7 @@ class Variables:
         given = scope.argument(0, "name_or_scope")
         if isinstance(given, Constant) and isinstance(given.value, str):
             return (*names, given.value)
-        if given is None or (isinstance(given, Constant) and given.value is None):
+        if given is None or is_nothing(given):
             return (*names, scope)  # of its default name, with a number
         if isinstance(given, Operation) and given.symbol == "tf.get_variable_scope":
             return names
@@ -242,7 +225,8 @@ class Unclear:
 
 def name_of(operation: Operation) -> str | None:
     """The name that a variable or a layer gets in its scope, where that is said."""
-    named = operation.argument(0 if operation.symbol == GET else None, "name", "scope")
+    place = PARAMETERS[operation.symbol].index("name") if operation.symbol in PARAMETERS else None
+    named = operation.argument(place, "name", "scope")
     if named is None and operation.symbol in _SCOPED:
         return _SCOPED[operation.symbol]
     return named.value if isinstance(named, Constant) and isinstance(named.value, str) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrator.findings import Finding
+from migrator.findings import Finding, Severity
 from migrator.migrate import Options, migrate
 from migrator.source.reading import Source, decode
 
@@ -54,6 +54,14 @@ def run(
 ) -> tuple[str, list[Finding]]:
     """Migrates one file; returns its new text and findings."""
     return run_project({path: text}, strategy, style, keras, loop)[path]
+
+
+def run_or_blocked(text: str, keras: str = "2") -> tuple[str, list[str]]:
+    """Migrates one file for one device; returns its new text, and the codes of what blocks it (it stays as it is)."""
+    new, findings = run(text, "one-device", keras=keras)
+    blocked = [f.code for f in findings if f.severity is Severity.MANUAL]
+    assert bool(blocked) == (new == text)
+    return new, blocked
 
 
 def run_project(

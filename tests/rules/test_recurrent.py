@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrator.findings import Severity
-from tests.rules.programs import program, run
+from tests.rules.programs import program, run_or_blocked
 
 RUN = "net, state = tf.nn.dynamic_rnn(cell, net, dtype=tf.float32)\nnet = net[:, -1]"
 CELL = "cell = tf.nn.rnn_cell.GRUCell(4)\n"
@@ -13,11 +12,7 @@ CELL = "cell = tf.nn.rnn_cell.GRUCell(4)\n"
 
 def migrated(network: str, keras: str = "2") -> tuple[str, list[str]]:
     """The new text, and the codes of what blocks it."""
-    text = program(network).replace("[[1.0]]", "[[[1.0], [2.0]]]")
-    new, findings = run(text, "one-device", keras=keras)
-    blocked = [f.code for f in findings if f.severity is Severity.MANUAL]
-    assert bool(blocked) == (new == text)
-    return new, blocked
+    return run_or_blocked(program(network).replace("[[1.0]]", "[[[1.0], [2.0]]]"), keras)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrator.findings import Severity
-from tests.rules.programs import program, run
+from tests.rules.programs import program, run, run_or_blocked
 
 W = 'w = tf.get_variable("w", [1, 4])\n'
 USE = "net = tf.matmul(net, w)"
@@ -13,11 +13,7 @@ USE = "net = tf.matmul(net, w)"
 
 def migrated(network: str, loss: str = "", keras: str = "2") -> tuple[str, list[str]]:
     """The new text, and the codes of what blocks it."""
-    text = program(network, **({"loss": loss} if loss else {}))
-    new, findings = run(text, "one-device", keras=keras)
-    blocked = [f.code for f in findings if f.severity is Severity.MANUAL]
-    assert bool(blocked) == (new == text)
-    return new, blocked
+    return run_or_blocked(program(network, **({"loss": loss} if loss else {})), keras)
 
 
 @pytest.mark.parametrize(
