@@ -165,7 +165,9 @@ other_optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
 
 def other_step(features, labels):
     with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(tf.square(other(features) - labels[:, tf.newaxis])) + tf.reduce_mean(other(net(features)))
+        # Squared, for Grappler (2.21) leaves a read that gradients do not depend on without order before an update.
+        made = tf.reduce_mean(tf.square(other(net(features)) + 1.0))
+        loss = tf.reduce_mean(tf.square(other(features) - labels[:, tf.newaxis])) + made
     gradients = tape.gradient(loss, other.trainable_variables)
     other_optimizer.apply_gradients(zip(gradients, other.trainable_variables))
     return loss
