@@ -4,18 +4,47 @@ from __future__ import annotations
 
 import ast
 import warnings
-from functools import lru_cache
+from collections import OrderedDict
 
 #: What is raised for a text that is not Python, or that Python gives up on.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+_ROOM = 500_000  # characters of texts whose trees are kept: a project with its new texts, some 50 MB of trees
 
 
-@lru_cache(maxsize=8)
-def tree_of(text: str) -> ast.Module:
-    """The tree of a text, which nobody may change. Raises one of NOT_PYTHON."""
+class _Trees:
+    """The trees of the texts that were asked for last."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._kept: OrderedDict[str, ast.Module] = OrderedDict()
+        self._held = 0
+
+    def of(self, text: str) -> ast.Module:
+        tree = self._kept.get(text)
+        if tree is not None:
+            self._kept.move_to_end(text)
+            return tree
+        tree = _parsed(text)
+        self._kept[text] = tree
+        self._held += len(text)
+        while self._held > self.room and len(self._kept) > 1:
+            dropped, _ = self._kept.popitem(last=False)
+            self._held -= len(dropped)
+        return tree
+
+
+def _parsed(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an invalid escape is the user's, and not ours to print
         return ast.parse(text)
+
+
+_TREES = _Trees(_ROOM)
+
+
+def tree_of(text: str) -> ast.Module:
+    """The tree of a text, which nobody may change. Raises one of NOT_PYTHON."""
+    return _TREES.of(text)
 
 
 __all__ = ["NOT_PYTHON", "tree_of"]

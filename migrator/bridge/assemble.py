@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -24,6 +24,8 @@ SETTINGS = ("EVALUATES_ON", "SERVERS")
 
 #: The modules that a support file begins with. The order of all of them is that of every run: files are extended later.
 _READ_FIRST = ("specs", "config", "eager", "graph")
+_SIBLING = re.compile(r"(?m)^from \.(\w+) import")
+_DEFINED = re.compile(r"(?m)^(?:(?:class|def) (\w+)|(\w+)(?:: [^=\n]+)? = )")
 _FOLDER = Path(__file__).with_name("library")
 _DOCSTRING = '''"""Estimators on tf.keras and tf.distribute: what this project uses of them.
 
@@ -61,12 +63,15 @@ class Definition:
 
 @dataclass(frozen=True)
 class Library:
-    """All definitions in their order, and the import statement of each name that is imported."""
+    """All definitions in their order, and the import statement of each name that is imported.
+
+    Both may be read only when they are asked for: the imports are those of the definitions that were.
+    """
 
     definitions: Mapping[str, Definition]
     imports: Mapping[str, str]
 
-    @property
+    @cached_property
     def public(self) -> frozenset[str]:
         """What a program may ask for."""
         return frozenset(name for name in self.definitions if not name.startswith("_"))
@@ -83,14 +88,13 @@ class Library:
             if name not in found:
                 found.add(name)
                 queue += self.definitions[name].needs
-        return [definition for name, definition in self.definitions.items() if name in found]
+        return [self.definitions[name] for name in self.definitions if name in found]
 
     def with_settings(self, values: Mapping[str, str]) -> Library:
         """The same with other values of some constants, as source text."""
-        made = dict(self.definitions)
-        for name in values.keys() & made.keys():
-            made[name] = replace(made[name], text=with_settings(made[name].text, {name: values[name]}))
-        return Library(made, self.imports)
+        some = {name: self.definitions[name] for name in self.definitions if name in values}
+        changed = {n: replace(one, text=with_settings(one.text, {n: values[n]})) for n, one in some.items()}
+        return Library(_Changed(self.definitions, changed), self.imports)
 
 
 def with_settings(text: str, values: Mapping[str, str]) -> str:
@@ -102,18 +106,17 @@ def with_settings(text: str, values: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=1)
 def library() -> Library:
-    """The library as it is in this version."""
-    return read_library({path.stem: path.read_text(encoding="utf-8") for path in sorted(_FOLDER.glob("*.py"))})
+    """The library as it is in this version: what a program uses of it is read, and no more."""
+    unread = _Unread({path.stem: path.read_text(encoding="utf-8") for path in sorted(_FOLDER.glob("*.py"))})
+    return Library(unread, unread.imports)
 
 
 def read_library(texts: Mapping[str, str]) -> Library:
     """Reads the modules of a library, by name. Raises ValueError where they hold what cannot be copied."""
     modules = {name: _Module.read(name, text) for name, text in texts.items()}
-    names = [*(name for name in _READ_FIRST if name in modules), *sorted(modules)]
-    order = TopologicalSorter({name: sorted(modules[name].siblings) for name in names}).static_order()
     definitions: dict[str, Definition] = {}
     imports: dict[str, str] = {}
-    for name in order:
+    for name in _in_order({name: module.siblings for name, module in modules.items()}):
         if name not in modules:
             raise ValueError(f"the library has no module {name}")
         module = modules[name]
@@ -129,6 +132,67 @@ def read_library(texts: Mapping[str, str]) -> Library:
         if missing:
             raise ValueError(f"{one.name} needs {', '.join(sorted(missing))}, which the library has not")
     return Library(definitions, imports)
+
+
+def _in_order(siblings: Mapping[str, Collection[str]]) -> Iterable[str]:
+    """The modules of a library, each behind those that it imports."""
+    names = [*(name for name in _READ_FIRST if name in siblings), *sorted(siblings)]
+    return TopologicalSorter({name: sorted(siblings[name]) for name in names}).static_order()
+
+
+class _Unread(Mapping[str, Definition]):
+    """The definitions of a library that `read_library` takes, each read with its module when it is asked for.
+
+    `imports` grows with what is read. The names stand at the beginning of lines, and no line of a string there looks
+    like a definition (a test reads all of them both ways).
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.imports: dict[str, str] = {}
+        self._texts = texts
+        self._read: dict[str, Definition] = {}
+        self._homes = {
+            found[1] or found[2]: name
+            for name in _in_order({name: {*_SIBLING.findall(text)} for name, text in texts.items()})
+            for found in _DEFINED.finditer(texts[name])
+        }
+
+    def __getitem__(self, name: str) -> Definition:
+        home = self._homes[name]
+        if name not in self._read:
+            module = _Module.read(home, self._texts[home])
+            self._read.update({one.name: one for one in module.definitions})
+            self.imports.update(module.imports)
+        return self._read[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._homes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+class _Changed(Mapping[str, Definition]):
+    """Definitions of which some have another text."""
+
+    def __init__(self, before: Mapping[str, Definition], changed: Mapping[str, Definition]) -> None:
+        self._before = before
+        self._changed = changed
+
+    def __getitem__(self, name: str) -> Definition:
+        return self._changed[name] if name in self._changed else self._before[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._before
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._before)
+
+    def __len__(self) -> int:
+        return len(self._before)
 
 
 @dataclass(frozen=True)

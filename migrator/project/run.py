@@ -223,9 +223,9 @@ def migrate_part(sources: Sequence[Source], options: Options) -> list[Migrated]:
 
 @contextlib.contextmanager
 def _seldom_collecting() -> Iterator[None]:
-    """Lets Python look for cycles less often: trees have none, and looking through them is a tenth of the work."""
+    """Lets Python look for cycles seldom: trees have none, and looking through them is a tenth of the work."""
     before = gc.get_threshold()
-    gc.set_threshold(100_000, *before[1:])
+    gc.set_threshold(1_000_000, *before[1:])
     try:
         yield
     finally:

@@ -7,9 +7,11 @@ import builtins
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from migrator.bridge import assemble as assemble_module
 from migrator.bridge.assemble import SETTINGS, SETUP, assemble, extended, held_by, in_the_way, library, read_library
 
 SMALL = {
@@ -189,6 +191,14 @@ def test_a_file_that_changed_what_is_needed_is_not_written() -> None:
 def test_library_that_cannot_be_copied(texts: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         read_library(texts)
+
+
+def test_what_is_read_bit_by_bit_is_the_whole_library() -> None:
+    folder = Path(assemble_module.__file__).with_name("library")
+    whole = read_library({path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))})
+    unread = library()
+    assert list(unread.definitions) == list(whole.definitions)
+    assert dict(unread.definitions) == whole.definitions and unread.imports == whole.imports
 
 
 def test_settings_may_be_changed_by_the_user() -> None:
