@@ -12,7 +12,7 @@ from pathlib import Path
 from migrator.findings import Finding, Severity
 from migrator.source.discovery import module_files
 from migrator.source.reading import Source, read
-from migrator.syntax import tree_of
+from migrator.syntax import statements_in, tree_of
 
 CODE = "TFM198"
 _IMPORT = re.compile(r"^\s*(import|from)\s+tensorflow\b", re.MULTILINE)
@@ -57,7 +57,7 @@ def _imports(source: Source) -> Iterator[tuple[ast.stmt, list[Path]]]:
     tree = ast.Module([], [])
     with contextlib.suppress(SyntaxError):
         tree = tree_of(source.text)
-    for node in ast.walk(tree):
+    for node in statements_in(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node, _files(folder, alias.name.split("."))

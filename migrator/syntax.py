@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Iterator
 
 #: What is raised for a text that is not Python, or that Python gives up on.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+#: What statements stand in: nobody else has attributes of these names but lambdas and conditional expressions.
+_HOLDING = ("body", "handlers", "orelse", "finalbody", "cases")
 _ROOM = 500_000  # characters of texts whose trees are kept: a project with its new texts, some 50 MB of trees
 
 
@@ -47,4 +50,15 @@ def tree_of(text: str) -> ast.Module:
     return _TREES.of(text)
 
 
-__all__ = ["NOT_PYTHON", "tree_of"]
+def statements_in(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Every statement below a tree, in the order of `ast.walk`, which looks at their expressions as well."""
+    queue: deque[ast.AST] = deque([tree])
+    while queue:
+        node = queue.popleft()
+        if isinstance(node, ast.stmt):
+            yield node
+        for name in _HOLDING:
+            queue.extend(getattr(node, name, ()))
+
+
+__all__ = ["NOT_PYTHON", "statements_in", "tree_of"]

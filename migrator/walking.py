@@ -6,7 +6,7 @@ attribute. That was most of the codemod's time (BERT's modeling.py is gone throu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, final
@@ -51,6 +51,7 @@ class _Attributes:
         self.others = others
         self.all = _reader(names)
         telling = tuple(name for name in names if name not in _PUNCTUATION and not name.startswith("whitespace"))
+        self.telling_names = telling
         self.telling = _reader(telling)
 
 
@@ -255,6 +256,58 @@ def _children(node: cst.CSTNode, punctuation: bool) -> list[cst.CSTNode]:
     return children
 
 
+def transformed(node: cst.CSTNode, transformer: cst.CSTTransformer) -> Any:
+    """What `node.visit(transformer)` gives, where white space, comments and punctuation are nothing to a transformer.
+
+    It is not asked about them, nor about attributes. Nodes below which nothing changes stay the same ones.
+    """
+    return transformer.on_leave(node, _with_children(node, transformer) if transformer.on_visit(node) else node)
+
+
+def _with_children(node: cst.CSTNode, transformer: cst.CSTTransformer) -> cst.CSTNode:
+    known = _ATTRIBUTES.get(type(node)) or _attributes(node)
+    for name in known.others:
+        if _holds_nodes(getattr(node, name)):
+            return node._visit_and_replace_children(transformer)
+    changed: dict[str, object] = {}
+    for name, value in zip(known.telling_names, known.telling(node)):
+        kind = type(value)
+        if kind is tuple or kind is list:
+            elements = _elements(value, transformer)  # type: ignore[arg-type]
+            if elements is not None:
+                changed[name] = elements
+        elif _IS_NODE[kind]:
+            new = transformed(value, transformer)  # type: ignore[arg-type]
+            if new is not value:
+                changed[name] = new if _IS_NODE[type(new)] else _instead(node, name, new)
+    return node.with_changes(**changed) if changed else node
+
+
+def _elements(nodes: Sequence[cst.CSTNode], transformer: cst.CSTTransformer) -> tuple[cst.CSTNode, ...] | None:
+    """The new nodes of a sequence; None where all stay. A line goes where all that stood in it does."""
+    found: list[cst.CSTNode] = []
+    for node in nodes:
+        new = transformed(node, transformer)
+        if new is node:
+            found.append(node)
+        elif not isinstance(new, cst.RemovalSentinel):
+            some = list(new) if isinstance(new, cst.FlattenSentinel) else [new]
+            found += [one for one in some if node._is_removable() or not one._is_removable()]
+    same = len(found) == len(nodes) and all(new is old for new, old in zip(found, nodes))
+    return None if same else tuple(found)
+
+
+def _instead(node: cst.CSTNode, name: str, new: object) -> object:
+    """What an attribute is where its node was removed. Raises TypeError where there has to be one."""
+    declared = next(str(field.type) for field in fields(node) if field.name == name)
+    if isinstance(new, cst.RemovalSentinel):
+        if "MaybeSentinel" in declared:
+            return cst.MaybeSentinel.DEFAULT
+        if "Optional" in declared:
+            return None
+    raise TypeError(f"`{name}` of a {type(node).__name__} has to be one node, not {type(new).__name__}")
+
+
 def _holds_nodes(value: object) -> bool:
     if type(value) is str:
         return False
@@ -344,4 +397,4 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
 #: White space, comments and punctuation.
 OF_PUNCTUATION = frozenset(_OF_PUNCTUATION)
 
-__all__ = ["OF_PUNCTUATION", "Transformer", "all_in", "names_below", "parents_in", "walk"]
+__all__ = ["OF_PUNCTUATION", "Transformer", "all_in", "names_below", "parents_in", "transformed", "walk"]

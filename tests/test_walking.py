@@ -8,7 +8,7 @@ import libcst as cst
 import pytest
 
 from migrator import walking
-from migrator.walking import walk
+from migrator.walking import OF_PUNCTUATION, transformed, walk
 
 SYNTAX = '''\
 import a.b as c, d
@@ -200,3 +200,59 @@ def test_trees_that_are_no_longer_known(monkeypatch: pytest.MonkeyPatch) -> None
         walk(cst.parse_module(f"f{i}(a{i}, g{i}(b{i}), c{i})\nd{i}\n"), found)
         assert found.found == [f"a{i}", f"b{i}", f"c{i}", f"d{i}"]
         assert len(walking._PARTS) < 50
+
+
+class _Changes(cst.CSTTransformer):
+    """Renames, removes and adds, and counts the nodes that are no punctuation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if type(node) in OF_PUNCTUATION:
+            return False
+        self.seen.append(node)
+        return not isinstance(node, cst.Lambda)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        return (
+            updated_node.with_changes(value=f"{updated_node.value}_") if len(updated_node.value) == 1 else updated_node
+        )
+
+    def leave_Raise(self, original_node: cst.Raise, updated_node: cst.Raise) -> cst.RemovalSentinel:
+        return cst.RemoveFromParent()
+
+    def leave_Assert(self, original_node: cst.Assert, updated_node: cst.Assert) -> cst.RemovalSentinel:
+        return cst.RemoveFromParent()
+
+    def leave_Annotation(self, original_node: cst.Annotation, updated_node: cst.Annotation) -> cst.RemovalSentinel:
+        return cst.RemoveFromParent()
+
+    def leave_Finally(self, original_node: cst.Finally, updated_node: cst.Finally) -> cst.RemovalSentinel:
+        return cst.RemoveFromParent()
+
+    def leave_Del(self, original_node: cst.Del, updated_node: cst.Del) -> cst.FlattenSentinel[cst.BaseSmallStatement]:
+        return cst.FlattenSentinel([cst.Pass(), updated_node])
+
+
+def test_a_transformed_tree_is_what_libcst_makes_of_it() -> None:
+    module = cst.parse_module(SYNTAX.replace('one: int = 1; two: "str"', "one = 1"))
+    by_libcst, by_us = _Changes(), _Changes()
+    assert transformed(module, by_us).code == module.visit(by_libcst).code != module.code  # type: ignore[union-attr]
+    assert [id(node) for node in by_us.seen] == [id(node) for node in by_libcst.seen]
+
+
+def test_what_nothing_changes_below_stays_the_same_node() -> None:
+    module = cst.parse_module("def function():\n    return long(x)\n\nother(long)\n")
+    new = transformed(module, _Changes())
+    assert new.body[0] is not module.body[0] and new.body[1] is module.body[1]
+
+
+def test_what_there_has_to_be_is_not_removed() -> None:
+    class Remover(_Changes):
+        def leave_Integer(self, original_node: cst.Integer, updated_node: cst.Integer) -> cst.RemovalSentinel:
+            return cst.RemoveFromParent()
+
+    with pytest.raises(TypeError, match="`value` of a Assign"):
+        transformed(cst.parse_module("x = 1\n"), Remover())

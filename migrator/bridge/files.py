@@ -11,7 +11,7 @@ from pathlib import Path
 
 from migrator.bridge.codemod import Support
 from migrator.source.discovery import module_files
-from migrator.syntax import NOT_PYTHON, tree_of
+from migrator.syntax import NOT_PYTHON, statements_in, tree_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def read_imports(texts: Mapping[Path, str]) -> Imports:
         except NOT_PYTHON:
             continue
         edges: list[Edge] = []
-        for node in ast.walk(trees[path]):
+        for node in statements_in(trees[path]):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 edges += _edges(path, node, known)
         found[path] = tuple(dict.fromkeys(edges))

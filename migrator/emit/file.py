@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -199,12 +200,18 @@ class FileRewriter(Rewriter):
         two = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
         new: list[cst.BaseStatement] = []
         for text in self.changes.helpers:
-            for statement in cst.parse_module(text, config=config).body:
+            for statement in _definitions(text, config):
                 new.append(statement.with_changes(leading_lines=two))
         comments = _leading(rest[0])
         while comments and comments[0].comment is None:
             comments.pop(0)
         return cst.FlattenSentinel([*new, rest[0].with_changes(leading_lines=[*two, *comments]), *rest[1:]])
+
+
+@lru_cache(maxsize=256)
+def _definitions(text: str, config: cst.PartialParserConfig) -> Sequence[cst.SimpleStatementLine | cst.BaseStatement]:
+    """The statements of a text of ours. Most programs get the same ones, and nothing changes a tree."""
+    return cst.parse_module(text, config=config).body
 
 
 class _Loaders(cst.CSTVisitor):
@@ -289,7 +296,7 @@ def insert_classes(module: cst.Module, classes: Mapping[str, str]) -> cst.Module
     two = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
     new: list[cst.BaseStatement | cst.SimpleStatementLine] = []
     for text in classes.values():
-        for statement in cst.parse_module(text).body:  # own indentation, so that it takes the file's
+        for statement in _definitions(text, cst.PartialParserConfig()):  # own indentation: it takes the file's
             new.append(statement.with_changes(leading_lines=two))
     body = list(module.body)
     at = next(

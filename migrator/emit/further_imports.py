@@ -14,6 +14,8 @@ from migrator.program.parsed import names_in
 
 def with_imports(module: cst.Module, lines: Mapping[str, str]) -> cst.Module:
     """The module with those import lines, by the names that they bind, that its code reads and has not."""
+    if not lines:
+        return module
     bound = {binding.name for binding in read_bindings(module) if binding.is_global}
     wanted = names_in(module) - bound
     for name in [name for name in lines if name in wanted]:

@@ -30,6 +30,7 @@ from migrator.ir.values import (
 )
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import bound_in
+from migrator.names.literals import literal_value
 from migrator.pairing import equal_zip
 
 _SINGLETONS: dict[str, object] = {"None": None, "True": True, "False": False}
@@ -106,7 +107,7 @@ def _name(machine: Machine, node: cst.Name, scope: Scope) -> Value:
 
 
 def _literal(machine: Machine, node: Any, scope: Scope) -> Value:
-    return Constant(machine.site(node, scope), node.evaluated_value)
+    return Constant(machine.site(node, scope), literal_value(node))
 
 
 def _imaginary(machine: Machine, node: cst.Imaginary, scope: Scope) -> Value:

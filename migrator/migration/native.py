@@ -22,6 +22,7 @@ from migrator.migration import hooks, inputs, leftovers, partitioning, ready, se
 from migrator.migration.state import GroupState
 from migrator.names.bare import bare, says
 from migrator.names.imports import dotted
+from migrator.places import text_of
 from migrator.program.calls import calls_in, functions_in, is_false, is_none
 from migrator.program.canned import remarks_of
 from migrator.program.config_reads import written
@@ -69,6 +70,7 @@ from migrator.targets.chosen import check_files
 from migrator.targets.plan import Target
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.setup import RATE, RATE_ON_KERAS3, RATES_OF_PARTS
+from migrator.walking import transformed
 
 #: What stands in the way of a strategy that the program asks for.
 _OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721", "TFM790")
@@ -230,7 +232,7 @@ class NativeMigration(GroupState):
         if "partitioner" not in file.written:
             return  # all three have the word in their names, and the walk takes as long as writing the file
         probe = FileRewriter(file.imports, file.code, definition=file.constants.get)
-        file.module.visit(probe.prepare(file.module, self.changes[path]))
+        transformed(file.module, probe.prepare(file.module, self.changes[path]))
         self.partitioners += [(file, node, text) for node, text in probe.partitioners]
 
     def _place_helpers(self) -> None:
@@ -816,7 +818,7 @@ class NativeMigration(GroupState):
         return RATES_OF_PARTS if parts else RATE
 
     def _finish(self, file: ParsedFile) -> str:
-        module = file.module.visit(self.rewriters[file.path])
+        module = transformed(file.module, self.rewriters[file.path])
         assert isinstance(module, cst.Module)
         changes = self.changes[file.path]
         training = self.training[file.path]
@@ -830,7 +832,8 @@ class NativeMigration(GroupState):
         changes.classes.update(training.helpers)
         module = insert_classes(module, changes.classes)
         module = finish_imports(module, changes)
-        return with_imports(module, {name: found.line for name, found in file.further.items()}).code
+        module = with_imports(module, {name: found.line for name, found in file.further.items()})
+        return text_of(module, module)
 
     def _on_keras3(self, file: ParsedFile, module: cst.Module) -> cst.Module:
         """A new file, and the classes that it needs, in their form for Keras 3; what has none is a problem."""

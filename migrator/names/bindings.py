@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
+from typing import Any
 
 import libcst as cst
 
@@ -78,13 +79,15 @@ class Binding:
 
 def dotted(node: cst.BaseExpression | None) -> str | None:
     """`a.b.c` for a chain of attributes on a name, else None."""
+    # By classes, which have none derived from them: isinstance takes its time for abstract ones.
+    part: Any = node
     parts: list[str] = []
-    while isinstance(node, cst.Attribute):
-        parts.append(node.attr.value)
-        node = node.value
-    if not isinstance(node, cst.Name):
+    while type(part) is cst.Attribute:
+        parts.append(part.attr.value)
+        part = part.value
+    if type(part) is not cst.Name:
         return None
-    parts.append(node.value)
+    parts.append(part.value)
     return ".".join(reversed(parts))
 
 

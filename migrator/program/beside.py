@@ -9,6 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.names.imports import dotted
+from migrator.names.literals import literal_value
 from migrator.program.parsed import ParsedFile
 from migrator.walking import walk
 
@@ -70,19 +71,15 @@ def tests(file: ParsedFile) -> list[cst.FunctionDef]:
 
 
 class _Words(cst.CSTVisitor):
-    def __init__(self, without: frozenset[cst.CSTNode]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.without = without
         self.found: set[str] = set()
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        return node not in self.without and super().on_visit(node)
 
     def visit_Name(self, node: cst.Name) -> None:
         self.found.add(node.value)
 
     def visit_SimpleString(self, node: cst.SimpleString) -> None:
-        value = node.evaluated_value
+        value = literal_value(node)
         if isinstance(value, str) and value.isidentifier() and value not in _DYNAMIC:  # "eval" is a folder's name
             self.found.add(value)
 
@@ -90,9 +87,18 @@ class _Words(cst.CSTVisitor):
         return False  # what is imported counts where it is named
 
 
+class _WordsWithout(_Words):
+    def __init__(self, without: frozenset[cst.CSTNode]) -> None:
+        super().__init__()
+        self.without = without
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node not in self.without and super().on_visit(node)
+
+
 @lru_cache(maxsize=16384)
 def _words(node: cst.CSTNode, without: frozenset[cst.CSTNode] = frozenset()) -> set[str]:
-    finder = _Words(without)
+    finder = _WordsWithout(without) if without else _Words()
     walk(node, finder)
     return finder.found
 

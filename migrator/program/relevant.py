@@ -12,7 +12,7 @@ from migrator.names.bare import says
 from migrator.names.standing import has_estimators, needs_tensorflow_1, only_keras_2, standing
 from migrator.names.uses import uses
 from migrator.rules.sessions import may_train
-from migrator.syntax import NOT_PYTHON, tree_of
+from migrator.syntax import NOT_PYTHON, statements_in, tree_of
 
 _SESSIONS = ("Session", ".Supervisor")
 # What some check has something to say about: a file without any of these is not even parsed.
@@ -159,7 +159,7 @@ def _imported(text: str) -> tuple[tuple[str, ...], ...]:
     except NOT_PYTHON:
         return ()
     found: list[tuple[str, ...]] = []
-    for node in ast.walk(tree):
+    for node in statements_in(tree):
         if isinstance(node, ast.Import):
             found += [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -10,7 +10,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.program.calls import nodes_in, string
+from migrator.program.calls import string
 from migrator.program.folding import Folding
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import References
@@ -27,7 +27,7 @@ _CODE = "TFM420"
 
 def without_tpu_branches(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     """The file without its branches for TPUs, whose nodes keep their positions, and a remark for each of them."""
-    if "tpu" not in file.bare or not any(map(_asks, nodes_in(file.module))):
+    if "tpu" not in file.bare or not _asks(file.module):
         return file, []
     remover = _Remover(file)
     module = file.module.visit(remover)
@@ -39,8 +39,22 @@ def without_tpu_branches(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     return pruned, [Blocked(_CODE, node, message) for node, message in remover.gone]
 
 
-def _asks(node: cst.CSTNode) -> bool:
-    return isinstance(node, (cst.If, cst.IfExp)) and asks_for_tpu(node.test) is not None
+class _Tests(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.BaseExpression] = []
+
+    def visit_If(self, node: cst.If) -> None:
+        self.found.append(node.test)
+
+    def visit_IfExp(self, node: cst.IfExp) -> None:
+        self.found.append(node.test)
+
+
+def _asks(module: cst.Module) -> bool:
+    tests = _Tests()
+    walk(module, tests)
+    return any(asks_for_tpu(one) is not None for one in tests.found)
 
 
 def asks_for_tpu(node: cst.BaseExpression) -> bool | None:
