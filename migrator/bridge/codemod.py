@@ -11,6 +11,7 @@ import builtins
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from migrator.bridge.answers import is_public, public_names
 from migrator.bridge.homes import Home, Kind, home_of
@@ -208,7 +209,11 @@ class _File:
         self.stays: dict[Binding, int] = {}  # how many uses of an imported name go on through it
         self.gone: dict[Binding, int] = {}
         self.deleted: set[ast.stmt] = set()
-        self.parents = {child: node for node in ast.walk(names.tree) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The node around each node."""
+        return {child: node for node in ast.walk(self.names.tree) for child in ast.iter_child_nodes(node)}
 
     def run(self) -> Bridged:
         for star in self.names.stars:

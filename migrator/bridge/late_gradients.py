@@ -23,6 +23,7 @@ RESOURCES = (
     *("tf.enable_resource_variables", "tf.enable_v2_behavior", "tf.enable_eager_execution"),
     "tf.contrib.eager.enable_eager_execution",
 )
+_WAITS = "tf.control_dependencies"
 
 
 def late_gradients(tree: ast.Module, meanings: Mapping[ast.expr, str]) -> list[ast.Call]:
@@ -32,6 +33,8 @@ def late_gradients(tree: ast.Module, meanings: Mapping[ast.expr, str]) -> list[a
     same function, not through other functions.
     """
     found: list[ast.Call] = []
+    if _WAITS not in meanings.values():
+        return found
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     for block in (tree, *functions):
         nodes = list(own_nodes(block))
@@ -53,7 +56,7 @@ def late_gradients(tree: ast.Module, meanings: Mapping[ast.expr, str]) -> list[a
 
 
 def _waits(node: ast.expr, meanings: Mapping[ast.expr, str]) -> bool:
-    return isinstance(node, ast.Call) and meanings.get(node.func) == "tf.control_dependencies"
+    return isinstance(node, ast.Call) and meanings.get(node.func) == _WAITS
 
 
 def _differentiates(call: ast.Call, meanings: Mapping[ast.expr, str]) -> bool:

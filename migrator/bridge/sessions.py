@@ -68,7 +68,9 @@ def own_sessions(
     tree: ast.Module, meanings: Mapping[ast.expr, str], supported: Collection[ast.expr]
 ) -> list[OwnSession]:
     """The functions of a file that make sessions. `meanings` are canonical names, `supported` the Estimators' names."""
-    found = []
+    found: list[OwnSession] = []
+    if not _has_one_of(meanings, (*_SESSIONS, *_MONITORED)):
+        return found
     functions: list[Function | None] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
     for function in [None, *functions]:
         if function is not None and any(_last(one) == FUNCTION for one in function.decorator_list):
@@ -102,9 +104,12 @@ def needing_default_graph(
 
     The driver is the top level, the functions that use Estimators, `main`, and the functions that these call by name.
     """
+    if not _has_one_of(meanings, _NEEDS_GRAPH):
+        return []
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     blocks: list[ast.AST] = [tree]
-    for node in ast.walk(tree):
+    everything = list(ast.walk(tree))
+    for node in everything:
         if isinstance(node, ast.FunctionDef) and not _is_decorated(node):
             nodes = list(own_nodes(node))
             if node.name == "main" or any(_makes_or_runs(one, meanings, supported) for one in nodes):
@@ -119,16 +124,20 @@ def needing_default_graph(
                 blocks.append(called)
             if meanings.get(node.func) in _NEEDS_GRAPH:
                 found.append(node)
-    inside = {
-        one for node in ast.walk(tree) if isinstance(node, ast.With) and _enters(node, meanings) for one in _below(node)
-    }
-    entered = {item.context_expr for node in ast.walk(tree) if isinstance(node, ast.With) for item in node.items}
+    blocks_entered = [node for node in everything if isinstance(node, ast.With)]
+    inside = {one for node in blocks_entered if _enters(node, meanings) for one in _below(node)}
+    entered = {item.context_expr for node in blocks_entered for item in node.items}
     found = [one for one in found if one not in inside and one not in entered]
     found = [one for one in found if meanings[one.func] not in _SESSIONS or not _has_graph(one)]
-    for node in ast.walk(tree):
+    for node in everything:
         if isinstance(node, ast.Call) and meanings.get(node.func) in _NEVER_EAGER and node not in inside:
             found.append(node)
     return list(dict.fromkeys(found))
+
+
+def _has_one_of(meanings: Mapping[ast.expr, str], names: Collection[str]) -> bool:
+    """Whether anything in a file means one of some names."""
+    return not set(names).isdisjoint(meanings.values())
 
 
 def _makes_or_runs(node: ast.AST, meanings: Mapping[ast.expr, str], supported: Collection[ast.expr]) -> bool:

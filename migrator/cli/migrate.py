@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from migrator.cli.program import DefaultCommand
+from migrator.collecting import seldom_collecting
 from migrator.findings import Finding
 from migrator.pairing import equal_zip
 from migrator.project.choices import KERAS, STYLES, Wish, Wishes, baseline_of, check_codes, choices_of
@@ -366,10 +367,11 @@ def _check_python2(proves: bool) -> None:
 
 
 def _files(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> Outcome:
-    gathered, results = looked_at(paths, settings, wishes)
-    results = _with_not_given(results, gathered)
-    outcome = in_cells(_accepted(_written(results, gathered, settings), gathered, settings, wishes), gathered)
-    return replace(outcome, programs=_counted(results, gathered))
+    with seldom_collecting():  # once for all steps: it looks through everything at its end
+        gathered, results = looked_at(paths, settings, wishes)
+        results = _with_not_given(results, gathered)
+        outcome = in_cells(_accepted(_written(results, gathered, settings), gathered, settings, wishes), gathered)
+        return replace(outcome, programs=_counted(results, gathered))
 
 
 def _counted(results: Mapping[Path, Migrated], gathered: Gathered) -> dict[str, int]:

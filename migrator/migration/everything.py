@@ -8,6 +8,8 @@ from pathlib import Path
 
 import libcst as cst
 
+from migrator.program.modes import ALL, ModalStatement
+from migrator.program.own_weights import OwnWeights, own_weights
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import imports_of
 from migrator.program.training import Place, TrainingProgram, attributes_called, bindings, is_estimator, mentions_of
@@ -39,11 +41,21 @@ class Everything:
         self.remarks = remarks or {}
         self.serving: set[cst.CSTNode] = set()  # what is called for the serving functions of all programs
         self._parsed: dict[Path, ParsedFile | None] = {file.path: file for file in project.files}
+        self._own_weights: dict[cst.FunctionDef, OwnWeights] = {}
 
     @cached_property
     def imported(self) -> dict[Path, set[Path]]:
         """What the imports of every file may mean, see `imports_of`."""
         return imports_of(self.texts)
+
+    def own_weights(self, program: TrainingProgram) -> OwnWeights:
+        """The weights that the model_fn of a program makes by itself, as it is written: the same in every form."""
+        function, given = program.model_fn, program.model.parameters
+        if function not in self._own_weights:
+            lines = [ModalStatement(one, ALL) for one in function.body.body if isinstance(one, cst.BaseStatement)]
+            found = own_weights(self.project, program.model_file, function, lines, given.features, given.labels)
+            self._own_weights[function] = found
+        return self._own_weights[function]
 
     def mentioning(self, names: Collection[str]) -> list[ParsedFile]:
         """The files of the project, and the others, whose text holds one of some names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from migrator.program.keras_phase import plan_model
 from migrator.program.layer_names import name_layers
 from migrator.program.loss import GeneralLoss
 from migrator.program.model_function import ModelFunction, read_model_function
-from migrator.program.modes import ALL, EVAL, TRAIN, ModalStatement
+from migrator.program.modes import EVAL, TRAIN
 from migrator.program.own_weights import own_weights
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.ready_scopes import check_optimizers
@@ -81,6 +81,21 @@ _OF_PROGRAMS = (
 )
 #: Strategies under which several steps in one execution are the same steps, to the last bit (measured).
 _SAME_STEPS = ("mirrored", "multi-worker-mirrored", "central-storage")
+
+
+class _Texts(dict[Path, str]):
+    """The texts of new files, each written when it is asked for; those of `in_both` run in TensorFlow 1.15, too."""
+
+    def __init__(self, modules: Mapping[Path, cst.Module], in_both: Collection[Path]) -> None:
+        super().__init__()
+        self._modules = modules
+        self._in_both = in_both
+
+    def __missing__(self, path: Path) -> str:
+        module = self._modules[path]
+        text = text_of(module, module)
+        self[path] = spelled_for_both(text) if path in self._in_both else text
+        return self[path]
 
 
 class NativeMigration(GroupState):
@@ -134,8 +149,8 @@ class NativeMigration(GroupState):
             rewriter.network, rewriter.untold = self.plan.visited.keys(), self.plan.untold
         for path, file in self.group.files.items():
             self._flags(path, file)
-        texts = {path: self._finish(file) for path, file in self.group.files.items()}
-        texts.update({path: spelled_for_both(text) for path, text in texts.items() if self.rewriters[path].in_both})
+        modules = {path: self._finish(file) for path, file in self.group.files.items()}
+        texts = _Texts(modules, {path for path in modules if self.rewriters[path].in_both})
         self._check_config_reads(texts)
         for path, unit in self.used_in_both.items():
             if not runs_in_both(self.group.files[path].text, texts[path], self.serving_files.get(path, ())):
@@ -155,7 +170,7 @@ class NativeMigration(GroupState):
                 if not any(name in problem.message for name in left) and not (unread and only_follows(problem))
             ]
         refused = any(self.problems.values()) or foreign
-        return ({} if refused else texts), self._findings(refused)
+        return ({} if refused else {path: texts[path] for path in modules}), self._findings(refused)
 
     def _config_reads(self) -> None:
         """Writes what a RunConfig was given where it is read, before the new lines that may hold it are made."""
@@ -307,11 +322,12 @@ class NativeMigration(GroupState):
         sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
         if self.keras.number != 2 or any(self._strategy(p).mesh for p in sharing):
             return  # not tried there
-        given, node = program.model.parameters, program.model_fn if function is None else function.node
-        block = node.body.body
-        statements = [ModalStatement(one, ALL) for one in block if isinstance(one, cst.BaseStatement)]
-        made = function.statements if function is not None else statements
-        self.own_weights.update(own_weights(self.project, program.model_file, node, made, given.features, given.labels))
+        if function is None:
+            self.own_weights.update(self.everything.own_weights(program))
+            return
+        given, made = program.model.parameters, function.statements
+        found = own_weights(self.project, program.model_file, function.node, made, given.features, given.labels)
+        self.own_weights.update(found)
 
     def _other_problems(self, program: TrainingProgram) -> list[Blocked]:
         """The lines of a refused model_fn that are in the way too."""
@@ -817,7 +833,7 @@ class NativeMigration(GroupState):
         parts = any(".parts = [" in text for text in self.training[program.model_file.path].helpers.values())
         return RATES_OF_PARTS if parts else RATE
 
-    def _finish(self, file: ParsedFile) -> str:
+    def _finish(self, file: ParsedFile) -> cst.Module:
         module = transformed(file.module, self.rewriters[file.path])
         assert isinstance(module, cst.Module)
         changes = self.changes[file.path]
@@ -832,8 +848,7 @@ class NativeMigration(GroupState):
         changes.classes.update(training.helpers)
         module = insert_classes(module, changes.classes)
         module = finish_imports(module, changes)
-        module = with_imports(module, {name: found.line for name, found in file.further.items()})
-        return text_of(module, module)
+        return with_imports(module, {name: found.line for name, found in file.further.items()})
 
     def _on_keras3(self, file: ParsedFile, module: cst.Module) -> cst.Module:
         """A new file, and the classes that it needs, in their form for Keras 3; what has none is a problem."""

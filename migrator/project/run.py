@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrator.bridge.support import NAME
+from migrator.collecting import seldom_collecting
 from migrator.findings import Finding, Severity
 from migrator.project.gather import Gathered
 from migrator.project.imports import below, is_concerned, joined
@@ -121,7 +121,7 @@ def _answers(parts: Mapping[int, Sequence[Source]], options: Options, jobs: int)
         jobs = _processors() if sum(sizes.values()) > _WORTH_IT else 1
     jobs = min(jobs, len(parts))
     if jobs < 2:
-        with _seldom_collecting():  # once for all parts: it looks through everything at its end
+        with seldom_collecting():  # once for all parts: it looks through everything at its end
             for place, part in parts.items():
                 yield place, _packed(migrate_part(part, options))
         return
@@ -205,7 +205,7 @@ def migrate_part(sources: Sequence[Source], options: Options) -> list[Migrated]:
     # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
     unix = [replace(source, text=unified(source.text)) for source in sources]
     try:
-        with _seldom_collecting():
+        with seldom_collecting():
             results = migrate(unix, options)
     except Exception as error:
         if os.environ.get("TF_MIGRATE_TRACEBACK"):
@@ -219,17 +219,6 @@ def migrate_part(sources: Sequence[Source], options: Options) -> list[Migrated]:
     return given + [
         Migrated(result.source, result.text, result.findings, result.alone) for result in results[len(sources) :]
     ]
-
-
-@contextlib.contextmanager
-def _seldom_collecting() -> Iterator[None]:
-    """Lets Python look for cycles seldom: trees have none, and looking through them is a tenth of the work."""
-    before = gc.get_threshold()
-    gc.set_threshold(1_000_000, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _asking_for_tensorflow_1(one: Migrated) -> Migrated:
