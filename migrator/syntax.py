@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 #: What is raised for a text that is not Python, or that Python gives up on.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-#: What statements stand in: nobody else has attributes of these names but lambdas and conditional expressions.
-_HOLDING = ("body", "handlers", "orelse", "finalbody", "cases")
+_HOLDING = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements stand in
 _ROOM = 500_000  # characters of texts whose trees are kept: a project with its new texts, some 50 MB of trees
 
 
@@ -50,15 +49,17 @@ def tree_of(text: str) -> ast.Module:
     return _TREES.of(text)
 
 
-def statements_in(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Every statement below a tree, in the order of `ast.walk`, which looks at their expressions as well."""
-    queue: deque[ast.AST] = deque([tree])
+def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
+    """A statement and every one below it, or below a tree, in the order of `ast.walk`, which takes expressions, too."""
+    queue: deque[ast.AST] = deque([node])
     while queue:
-        node = queue.popleft()
-        if isinstance(node, ast.stmt):
-            yield node
+        one = queue.popleft()
+        if isinstance(one, ast.stmt):
+            yield one
+        elif isinstance(one, ast.expr):  # a lambda, or a condition, whose parts have these names
+            continue
         for name in _HOLDING:
-            queue.extend(getattr(node, name, ()))
+            queue.extend(getattr(one, name, ()))
 
 
 __all__ = ["NOT_PYTHON", "statements_in", "tree_of"]

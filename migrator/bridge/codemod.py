@@ -153,13 +153,14 @@ def bridge_file(
     first: bool = False,
     handed: Handed | None = None,
     stars: Stars | None = None,
+    read: tuple[Names, dict[str, str]] | None = None,
 ) -> Bridged:
     """Spells a file's names anew. `given` are names of TensorFlow that reach it through files of the project.
 
-    `first` says that the file may be the first of its process to import TensorFlow.
+    `first` says that the file may be the first of its process to import TensorFlow. `read` is what `read_with_stars`
+    says of the text, where that is known.
     """
-    tree = tree_of(text)
-    names, starred = read_with_stars(tree, given or {})
+    names, starred = read or read_with_stars(tree_of(text), given or {})
     stars = stars or Stars(unknown=any(not is_star_of_tensorflow(one) for one in names.stars))
     others = [n for n, origin in (given or {}).items() if origin in ("tensorflow", _V1) and n in names.module.names]
     return _File(text, names, support, first, handed or Handed(), starred, stars, next(iter(others), None)).run()

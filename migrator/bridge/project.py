@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import libcst as cst
+
 from migrator.bridge.assemble import assemble, extended, held_by, in_the_way, library, section, with_settings
 from migrator.bridge.codemod import (
     COMMENT,
@@ -139,6 +141,7 @@ class _Project:
         relevant = texts if inside else _relevant(texts)
         self.imports: Imports = read_imports(relevant)
         self.names: dict[Path, Names] = {}
+        self.modules: dict[Path, cst.Module | None] = {}
         self.globals: dict[Path, dict[str, str]] = {}
         self.reaches: dict[Path, list[Path]] = {}
         self.known: dict[Path, Reached] = {}
@@ -453,7 +456,9 @@ class _Project:
         if support.graphs and KERAS in text and not is_for_two(text, self._read(path)):
             keras = moved_keras(text, self.imports.trees[path])
             text = keras.text
-        bridged = bridge_file(text, support, self._given(path), first, self._handed(path), self._stars(path))
+        names = self._read(path), names_of_stars(self._read(path).stars)
+        read = names if text == self.texts[path] else None
+        bridged = bridge_file(text, support, self._given(path), first, self._handed(path), self._stars(path), read)
         for name, line in keras.left:
             bridged.blocking.append(Problem(line, 1, "TFM157", f"`{name}` is of Keras 2, and {_NOT_IN_KERAS}"))
         for one in bridged.missing:
@@ -473,10 +478,20 @@ class _Project:
         roots = [one for one in files if files.isdisjoint(edge.importer for edge in self.imports.importers([one]))]
         for root in roots:
             if root not in self.known:
-                texts = {one: self.texts[one] for one in self.imports.reach(root) if one in self.imports.trees}
-                self.known[root] = reached(texts, [self.imports.trees[one] for one in texts], root)
+                paths = [one for one in self.imports.reach(root) if one in self.imports.trees]
+                modules = {one: self._module(one) for one in paths}
+                self.known[root] = reached(modules, [self.imports.trees[one] for one in paths], root)
         known = [self.known[root] for root in roots]
         return not known or any(one.comes_to(missing.symbol, missing.function) for one in known)
+
+    def _module(self, path: Path) -> cst.Module | None:
+        """A file's tree; None where it cannot be parsed."""
+        if path not in self.modules:
+            try:
+                self.modules[path] = cst.parse_module(self.texts[path])
+            except (cst.ParserSyntaxError, RecursionError):
+                self.modules[path] = None
+        return self.modules[path]
 
     def _stars(self, path: Path) -> Stars:
         """What other files have to do with the `import *` statements of one."""

@@ -42,14 +42,17 @@ class Reached:
         return not self.is_complete or (function not in self.entered and function in self.mentioned)
 
 
-def reached(texts: Mapping[Path, str], trees: Sequence[ast.AST], main: Path) -> Reached:
-    """What a script of a project does, by the texts and the trees of its files; of one that does not parse, nothing."""
+def reached(modules: Mapping[Path, cst.Module | None], trees: Sequence[ast.AST], main: Path) -> Reached:
+    """What a script of a project does, by both kinds of trees of its files; of one that does not parse, nothing."""
+    files = {path: Parsed(path, module) for path, module in modules.items() if module is not None}
+    nothing = Reached(frozenset(), frozenset(), frozenset(), frozenset(), False)
+    if len(files) < len(modules):
+        return nothing
     try:
-        files = {path: Parsed(path, cst.parse_module(text)) for path, text in texts.items()}
         others = [one for path, one in files.items() if path != main]
         program = understood(Together.of([files[main], *others]), files[main], only_executed=True)
-    except (cst.ParserSyntaxError, RecursionError):
-        return Reached(frozenset(), frozenset(), frozenset(), frozenset(), False)
+    except RecursionError:
+        return nothing
     graphs = [graph for one in program.estimators for graph in one.graphs.values()]
     graphs += [graph for one in program.estimators for use in one.uses for graph in use.inputs.values()]
     effects = [*program.effects, *(effect for graph in graphs for effect in graph.effects)]

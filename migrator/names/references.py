@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from migrator.names.patterns import captured
+from migrator.syntax import statements_in
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -235,7 +236,7 @@ class _Reader:
                 self._visit(one, inner)
         body = node.body if isinstance(node.body, list) else [node.body]
         for statement in body:  # first what `global` says, for it may stand below a binding in a branch
-            for inside in ast.walk(statement):
+            for inside in statements_in(statement):
                 if isinstance(inside, (ast.Global, ast.Nonlocal)):
                     self._visit(inside, inner)
         for statement in body:
