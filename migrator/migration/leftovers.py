@@ -31,12 +31,12 @@ def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.F
     roots += [p.place.function for p in state.group.programs if p.place.function is not None]
     files = state.group.files
     # What drives a program runs, whoever calls it: a test runner, or an entry point that no file names.
-    own = _own_nodes(state)
+    driving = _with_around(files.values(), _own_nodes(state))
     roots += [
         unit
         for file in files.values()
         for unit in file.module.body
-        if isinstance(unit, (cst.FunctionDef, cst.ClassDef)) and any(path_to(unit, node) for node in own)
+        if isinstance(unit, (cst.FunctionDef, cst.ClassDef)) and unit in driving
     ]
     blocking = {
         unit
@@ -61,6 +61,18 @@ def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.F
                 state.remarks[path] += remarks
                 found.append(unit)
     return [*left, *found]
+
+
+def _with_around(files: Iterable[ParsedFile], nodes: Iterable[cst.CSTNode]) -> set[cst.CSTNode]:
+    """Some nodes, and all that is around them in their files."""
+    found = set(nodes)
+    for file in files:
+        for node in list(found):
+            above = file.parents.get(node)
+            while above is not None:
+                found.add(above)
+                above = file.parents.get(above)
+    return found
 
 
 def _leave_tests(state: GroupState) -> list[cst.FunctionDef | cst.ClassDef]:

@@ -226,7 +226,7 @@ class _Edits:
 
     def has_comment(self, node: cst.CSTNode) -> bool:
         """Whether there may be a comment inside of a node."""
-        return "#" in self.file.code(node)
+        return "#" in self.file.written and "#" in self.file.code(node)
 
     def is_builtin(self, name: str) -> bool:
         """Whether nothing in the file binds a name of Python's."""

@@ -13,6 +13,7 @@ from functools import partial
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.bare import says
 from migrator.names.imports import canonical, dotted
 from migrator.program.calls import calls_in, number
 from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
@@ -235,7 +236,7 @@ def is_dtensor(file: ModernFile) -> bool:
 
 def check_dtensor(file: ModernFile) -> Iterable[Change]:
     """All about DTensor in a file."""
-    if "dtensor" not in file.parsed.bare or not is_dtensor(file):
+    if not says(file.parsed.text, "dtensor") or not is_dtensor(file):
         return
     yield from _names(file)
     yield from _keras(file)
@@ -250,8 +251,7 @@ def check_dtensor(file: ModernFile) -> Iterable[Change]:
 
 def check_distribution(file: ModernFile) -> Iterable[Change]:
     """`keras.distribution`, which is named once for a file."""
-    text = file.parsed.bare
-    if "distribution" not in text or _OTHER_BACKEND.search(text):
+    if not says(file.parsed.text, "distribution") or _OTHER_BACKEND.search(file.parsed.bare):
         return
     imports = file.parsed.imports
     for call in file.calls:
