@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import libcst as cst
 
+from migrator.program.inlining import Inlined
+from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ALL, ModalStatement
 from migrator.program.own_weights import OwnWeights, own_weights
 from migrator.program.parsed import Blocked, ParsedFile, Project
@@ -17,6 +20,15 @@ from migrator.rules.generation import KERAS_2, Keras
 from migrator.walking import walk
 
 References = list[tuple[cst.FunctionDef, ParsedFile, cst.CSTNode]]
+
+
+@dataclass(frozen=True)
+class RefusedModel:
+    """A model_fn that cannot be read, in whatever form it is tried: how far it was, and what was `found` in the way."""
+
+    model: ModelReference
+    read: Inlined | None
+    found: tuple[Blocked, ...]
 
 
 class Everything:
@@ -41,6 +53,7 @@ class Everything:
         self.remarks = remarks or {}
         self.serving: set[cst.CSTNode] = set()  # what is called for the serving functions of all programs
         self._parsed: dict[Path, ParsedFile | None] = {file.path: file for file in project.files}
+        self.refused_models: dict[cst.FunctionDef, RefusedModel] = {}
         self._own_weights: dict[cst.FunctionDef, OwnWeights] = {}
 
     @cached_property

@@ -19,6 +19,7 @@ from migrator.emit.mesh import called, on_mesh
 from migrator.emit.model_function import EmittedModel, emit_model_function, only_follows, other_problems, ready_model
 from migrator.findings import Finding, Severity
 from migrator.migration import hooks, inputs, leftovers, partitioning, ready, servers, servings, workers
+from migrator.migration.everything import RefusedModel
 from migrator.migration.state import GroupState
 from migrator.names.bare import bare, says
 from migrator.names.imports import dotted
@@ -29,7 +30,7 @@ from migrator.program.config_reads import written
 from migrator.program.exports import Signatures, signature_names
 from migrator.program.flow import InFile
 from migrator.program.helpers import Scope
-from migrator.program.inlining import inline_helpers
+from migrator.program.inlining import Inlined, inline_helpers
 from migrator.program.keras_phase import plan_model
 from migrator.program.layer_names import name_layers
 from migrator.program.loss import GeneralLoss
@@ -340,13 +341,32 @@ class NativeMigration(GroupState):
         refusals = Refusals()
         refusals.of(lambda: self._check_names(program), None)
         refusals.of(lambda: self._check_towers(program), None)
-        # Where names cannot be followed, nothing is known of what is computed with them.
-        read = None if refusals else refusals.of(lambda: inline_helpers(self.project, program.model), None)
         function = None
-        if read is not None:
-            self.read[program.model_fn] = read
-            parameters = program.model.parameters
-            function = read_model_function(self.project, file, read.node, parameters, refusals)
+        if not refusals:  # where names cannot be followed, nothing is known of what is computed with them
+            refused = self.everything.refused_models.get(program.model_fn)
+            if refused is None or refused.model is not program.model:
+                read, function = self._follow_model(program, refusals)
+            else:
+                read = refused.read
+                for problem in refused.found:
+                    refusals.add(problem)
+            if read is not None:
+                self.read[program.model_fn] = read
+            if refusals:
+                found = tuple(refusals.found)
+                self.everything.refused_models[program.model_fn] = RefusedModel(program.model, read, found)
+        self._refuse(file, refusals)
+        return None if refusals else function
+
+    def _follow_model(
+        self, program: TrainingProgram, refusals: Refusals
+    ) -> tuple[Inlined | None, ModelFunction | None]:
+        """A model_fn with its helpers in the places of their calls, and that as plain data, as far as both go."""
+        file, parameters = program.model_file, program.model.parameters
+        read = refusals.of(lambda: inline_helpers(self.project, program.model), None)
+        if read is None:
+            return None, None
+        function = read_model_function(self.project, file, read.node, parameters, refusals)
         if function is not None:
             for mode in (TRAIN, EVAL):
                 # The variables of a Keras model are all of them, whenever they are asked for.
@@ -354,8 +374,7 @@ class NativeMigration(GroupState):
                 refusals.of(partial(check_order, self.project, file, nodes), None)
             if not function.train.updates_keras:
                 refusals.of(lambda: self._check_moving_averages(program), None)
-        self._refuse(file, refusals)
-        return None if refusals else function
+        return read, function
 
     def _check_moving_averages(self, program: TrainingProgram) -> None:
         """Refuses a batch normalization of Keras whose moving averages no step moves, as `fit` does. Raises Blocked.
