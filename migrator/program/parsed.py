@@ -324,6 +324,10 @@ class Project:
     files: tuple[ParsedFile, ...]
     _by_path: dict[Path, ParsedFile] = field(default_factory=dict)
     _siblings: dict[tuple[Path, str], ParsedFile | None] = field(default_factory=dict)
+    #: What functions reach, see `region.reach`: its file, by where each begins and what is left out.
+    reached: dict[
+        tuple[Path, cst.CSTNode, frozenset[cst.CSTNode]], tuple[ParsedFile, Mapping[cst.CSTNode, ParsedFile]]
+    ] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
     def of(files: Iterable[ParsedFile]) -> Project:

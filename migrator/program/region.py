@@ -22,6 +22,16 @@ def reach(
 
     What only the nodes `without` mention is left out.
     """
+    key = (file.path, node, frozenset(without))
+    known = project.reached.get(key)
+    if known is None or known[0] is not file:
+        known = project.reached[key] = file, _reach(project, file, node, key[2])
+    return dict(known[1])
+
+
+def _reach(
+    project: Project, file: ParsedFile, node: cst.CSTNode, without: frozenset[cst.CSTNode]
+) -> dict[cst.CSTNode, ParsedFile]:
     found: dict[cst.CSTNode, ParsedFile] = {}
     queue: list[tuple[ParsedFile, cst.CSTNode]] = [(file, node)]
     around, kept = _around(file, node), _kept(file, node)
@@ -30,7 +40,7 @@ def reach(
         if current in found:
             continue
         found[current] = where
-        for reference in references(current, frozenset(without)):
+        for reference in references(current, without):
             if where is file and (around or kept):
                 spelled = file.code(reference)
                 queue += [(file, function) for function in around.get(spelled, ())]
