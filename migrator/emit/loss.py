@@ -111,6 +111,7 @@ class _Emitter:
         if data.keras is not None and data.labels is not None:
             inlined = self._label_inlined(data.labels)
             keras, label = label_rules.plain(inlined, data.keras, data.arguments, self.file.imports)
+            self._check_read_once(label)
             if isinstance(label, cst.Name) and label.value == self.labels and not self._is_reshaped():
                 if keras != data.keras:
                     self.remarks.append(
@@ -126,6 +127,7 @@ class _Emitter:
             self._only_output(subject)
         name = free("loss_fn", self.taken)
         inlined = self._label_inlined(subject)
+        self._check_read_once(inlined)
         column = label_rules.needs_flat_labels(inlined, self.labels, self.file.imports)
         classes = not column and label_rules.reads_classes(inlined, self.labels, self.output_name, self.file.imports)
         if data.mean_of is not None and self.labels in names_in(inlined) and not classes:
@@ -177,6 +179,12 @@ class _Emitter:
         assert isinstance(new, cst.BaseExpression)
         return new
 
+    def _check_read_once(self, inlined: cst.BaseExpression) -> None:
+        """Refuses what cannot be looked into: names of labels that are given several values, one after the other."""
+        for name in sorted(names_in(inlined) & {*self.function.label_names, self.labels}):
+            if len(self.function.places_given(name)) > 1:
+                raise Blocked("TFM301", inlined, f"`{name}`, which the loss reads, gets several values")
+
     def _label_statements(self, subject: cst.BaseExpression) -> list[int]:
         """The statements that compute `subject` from the labels and the output, in order."""
         needed: set[int] = set()
@@ -186,7 +194,7 @@ class _Emitter:
             found = [d for d in self.function.definitions if d.name == name]
             if name == self.labels and not found:
                 continue
-            if not found and name in self.function.label_names:
+            if name in self.function.label_names and not (found and self.function.is_plainly_given(name)):
                 raise Blocked(
                     "TFM304", subject, f"`{name}` is computed from the labels in a way that cannot be moved to the loss"
                 )

@@ -265,6 +265,8 @@ class _Emitter:
         local = self.local | {self.features}
         if {n for n in names_in(new) & local if not self.is_static(n)} - {self.output_name, self.labels}:
             return None
+        if self.labels in names_in(new) and len(self.function.places_given(self.labels)) > 1:
+            return None  # the name is left for all that it is given
         return new
 
     # -- compute_metrics -------------------------------------------------------------------------------------------
@@ -330,6 +332,8 @@ class _Emitter:
                 raise Blocked("TFM106", place, f"`{name}` is used for more than a branch or `training=`")
             found = [d for d in self.function.definitions if d.name == name]
             if name in (self.labels, self.features):
+                if name not in self.function.unclear and not self.function.is_plainly_given(name):
+                    raise Blocked("TFM503", place, f"`{name}` gets its value beside another: give it one of its own")
                 self.reads.add(name)
             elif self.is_static(name):
                 continue

@@ -122,9 +122,13 @@ def _write_lists(state: GroupState, hooks: Hooks) -> None:
             texts.append(f"{key}={text}")
         changes.expressions[call] = cst.parse_expression(f"{name}({', '.join(texts)})")
         changes.needs |= stock.needs
-    for file, line in hooks.gone:
+    for file, line in (*hooks.gone, *hooks.kept_in):
         changes, _ = _changes_of(state, file, line)
-        changes.statements[line] = [cst.SimpleStatementLine([cst.Pass()])]
+        block = file.parents.get(line)
+        body = block.body if isinstance(block, (cst.Module, cst.IndentedBlock)) else ()
+        gone = {id(statement) for _, statement in (*hooks.gone, *hooks.kept_in)}
+        stays = any(id(one) not in gone and changes.statements.get(one) != [] for one in body)
+        changes.statements[line] = [] if stays else [cst.SimpleStatementLine([cst.Pass()])]
     for file, display, stay in hooks.shorter:
         changes, rewriter = _changes_of(state, file, display)
         elements = [e.visit(rewriter) for e in stay]

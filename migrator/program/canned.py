@@ -26,16 +26,19 @@ from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, n
 from migrator.program.constant_inputs import is_constant, may_have_constant_inputs, pieces_of, with_constant_inputs
 from migrator.program.inline_servings import may_make_servings, with_named_servings
 from migrator.program.known import number_at, program_of, values_at
+from migrator.program.made_before import made_before
 from migrator.program.made_by_functions import Folded, fold, without_folded
+from migrator.program.made_optimizers import WRAPPERS
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.plain import removal, says_nothing, without_what_says_nothing
 from migrator.program.relevant import connected
-from migrator.program.scopes import bindings, free_names, path_to
+from migrator.program.scopes import bindings, path_to
 from migrator.program.spread import Edit, Kept, Written, spread
 from migrator.program.tapes import may_hold_tapes, without_tapes
 from migrator.query.learn import count_of, size_of_array, uses_of_learn
 from migrator.rules import heads
 from migrator.rules.canned import CANNED, LEARN, TWO, Canned, default_optimizer, is_only_one, optimizer_named
+from migrator.rules.optimizers import is_optimizer
 from migrator.walking import walk
 
 _INDENT = "    "
@@ -581,7 +584,7 @@ class _Writer:
             )
         if isinstance(node, cst.Name):
             value = self._made_before(node, call)
-            if value is None:
+            if value is None and all(known != node.value for known, _ in self._bound_around(call)):
                 value = define(node.value)
                 if value is not None:
                     self._remove(node, call)
@@ -602,38 +605,27 @@ class _Writer:
         return inline(node if folded is None else _on_one_line(node))
 
     def _made_before(self, name: cst.Name, call: cst.Call) -> cst.BaseExpression | None:
-        """What a name of a script stands for that gets other values later; its line goes, if only this call reads it.
-
-        Only a call that gives a lambda, which makes an optimizer for each part of the Estimator: the two parts of one
-        that share an optimizer would count its steps twice.
-        """
-        module, (begin, _) = self.file.module, self.file.range(call)
-        lines: list[tuple[cst.BaseStatement, cst.BaseExpression | None]] = []
-        for statement in module.body:
-            if isinstance(statement, cst.FunctionDef):
-                if statement.name.value == name.value or name.value in free_names(statement):
-                    return None
-                continue
-            if isinstance(statement, cst.ClassDef) and name.value in names_in(statement):
-                return None
-            bound = [node for known, node in bindings(statement) if known == name.value]
-            if bound and isinstance(statement, cst.BaseStatement):
-                lines.append((statement, value_given(statement, bound[0]) if len(bound) == 1 else None))
-        before = [line for line in lines if self.file.range(line[0])[0] < begin]
-        line, value = before[-1] if before else (None, None)
-        folded = fold(self.file, value) if isinstance(value, cst.Call) else None
-        if not isinstance(line, cst.SimpleStatementLine) or folded is None or not isinstance(folded.value, cst.Lambda):
+        """What a name stands for that only this call reads; the lines that made it go."""
+        made = made_before(self.file, name, call, self._is_of_optimizers, self._is_lambda)
+        if made is None or any(name.value in text for text in self.others):
             return None
-        start = self.file.range(line)[1]
-        end = min([len(self.file.text), *(at for at, _ in (self.file.range(one) for one, _ in lines) if at > begin)])
-        reads = [n for n in name_nodes(module) if n.value == name.value and start < self.file.range(n)[0] < end]
-        inside = name_nodes(call)
-        if len(line.body) != 1 or not all(any(n is own for own in inside) for n in reads):
-            return None
-        if all(edit.start != self.file.range(line)[0] for edit in self.edits):
+        for line in made.lines:
             self._remove_statement(line)
-        self.folded.append(folded)
-        return value
+        return made.value
+
+    def _bound_around(self, call: cst.Call) -> list[tuple[str, cst.CSTNode]]:
+        """What the innermost code around a call binds: that of its function, or the script's."""
+        path = path_to(self.file.module, call)
+        return bindings(next((one for one in reversed(path) if isinstance(one, cst.FunctionDef)), self.file.module))
+
+    def _is_lambda(self, node: cst.BaseExpression) -> bool:
+        """Whether a value makes an optimizer for each part of an Estimator: one in two would count its steps twice."""
+        folded = fold(self.file, node) if isinstance(node, cst.Call) else None
+        return isinstance(node if folded is None else folded.value, cst.Lambda)
+
+    def _is_of_optimizers(self, node: cst.BaseExpression) -> bool:
+        name = self.file.imports.resolve(node.func) if isinstance(node, cst.Call) else None
+        return is_optimizer(name) or name in WRAPPERS
 
     def _remove(self, name: cst.Name, call: cst.Call) -> None:
         """The line that gives a name its value, which only the canned Estimator reads."""

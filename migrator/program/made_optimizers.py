@@ -118,7 +118,7 @@ class Optimizers:
         names = [
             name
             for name, one in (self.trained.done[index].given.items() if index in self.trained.done else ())
-            if self._operations(one) == operations
+            if self._operations(one) == operations and not self._wrapping(one)
         ]
         if isinstance(receiver, cst.Name) and receiver.value in names:
             names = [receiver.value]

@@ -102,6 +102,14 @@ class ModelFunction:
         found = [d for d in self.definitions if d.name == name]
         return found[0].value if len(found) == 1 and name not in self.unclear else None
 
+    def places_given(self, name: str) -> list[int]:
+        """The statements that give a name or a part of its value something, in whatever way."""
+        return [index for index, statement in enumerate(self.statements) if name in names_given((statement,))]
+
+    def is_plainly_given(self, name: str) -> bool:
+        """Whether all that a name is given is known: each time one expression, by a statement of its own."""
+        return set(self.places_given(name)) <= {d.index for d in self.definitions if d.name == name}
+
 
 def read_model_function(
     project: Project, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters, refusals: Refusals
@@ -123,7 +131,8 @@ class _Reader:
         self.parameters = parameters
         if not isinstance(node.body, cst.IndentedBlock):
             raise Blocked("TFM105", node, "the model_fn is written on one line")
-        body = straighten(node.body.body, self.imports, self.parameters.mode, functions=file.functions)
+        known = self.parameters
+        body = straighten(node.body.body, self.imports, known.mode, functions=file.functions, labels=known.labels)
         self.failing = [spec for spec in body.specs if spec.modes == {PREDICT} and self._fails(spec.call)]
         self.body = replace(body, specs=tuple(spec for spec in body.specs if spec not in self.failing))
         self.statements = self.body.statements

@@ -16,7 +16,7 @@ import libcst as cst
 from migrator.ir.evaluate import Evaluator
 from migrator.ir.files import Together
 from migrator.ir.machine import TooMuch
-from migrator.ir.values import Constant, Scope, Symbol, Unknown, Value
+from migrator.ir.values import Constant, Operation, Scope, Symbol, Unknown, Value
 from migrator.names.bindings import names_changed, names_read
 from migrator.names.imports import ImportMap
 from migrator.names.symbols import TEXTS
@@ -55,7 +55,8 @@ _CHOICES = (cst.BooleanOperation, cst.Comparison, cst.IfExp, cst.Name, cst.Subsc
 class ModeNames:
     """The parameter called mode, flags such as `is_training = mode == TRAIN`, and functions that are `told` of it.
 
-    `functions` are those of the file, which a test may ask with the mode as an argument.
+    `functions` are those of the file, which a test may ask with the mode as an argument. `labels` is the parameter of
+    that name while it is what the Estimator gives: None to predict, and something in the other modes.
     """
 
     imports: ImportMap
@@ -63,6 +64,7 @@ class ModeNames:
     flags: Mapping[str, Modes] = field(default_factory=dict)
     told: tuple[cst.FunctionDef, ...] = ()
     functions: Mapping[str, cst.FunctionDef] = field(default_factory=dict)
+    labels: str | None = None
 
     @property
     def about(self) -> frozenset[str]:
@@ -110,7 +112,9 @@ class ModeNames:
         """The same where some names mean something else."""
         flags = {name: when for name, when in self.flags.items() if name not in names}
         told = tuple(one for one in self.told if one.name.value not in names)
-        return replace(self, flags=flags, told=told) if (flags, told) != (self.flags, self.told) else self
+        labels = None if self.labels in names else self.labels
+        same = (flags, told, labels) == (self.flags, self.told, self.labels)
+        return self if same else replace(self, flags=flags, told=told, labels=labels)
 
     def flag(self, statement: cst.CSTNode) -> tuple[str, Modes] | None:
         """`is_training = mode == TRAIN`: the name, and the modes in which it is True."""
@@ -119,7 +123,7 @@ class ModeNames:
         small = statement.body[0]
         if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
             when = self.when(small.value)
-            if when is not None and names_in(small.value) & self.about:
+            if when is not None and names_in(small.value) & {*self.about, self.labels}:
                 return small.targets[0].target.value, when
         return None
 
@@ -132,7 +136,7 @@ class ModeNames:
                 return False
         elif not isinstance(test, _CHOICES):
             return False
-        return not names_read(test).isdisjoint(self.about)
+        return not names_read(test).isdisjoint({*self.about, self.labels})
 
     def _values(self, test: cst.BaseExpression) -> Iterator[tuple[str, Value]]:
         """What an expression is in each mode."""
@@ -148,6 +152,9 @@ class ModeNames:
                     origin = self.imports.resolve(cst.Name(name))
                     if name == self.mode:
                         machine.store.set((scope, name), Constant(None, mode))
+                    elif name == self.labels:
+                        given = Constant(None, None) if mode == PREDICT else Operation(None, "tf.placeholder")
+                        machine.store.set((scope, name), given)
                     elif name in self.flags:
                         machine.store.set((scope, name), Constant(None, mode in self.flags[name]))
                     elif origin is not None:
@@ -212,15 +219,19 @@ def straighten(
     mode: str | None,
     lenient: bool = False,
     functions: Mapping[str, cst.FunctionDef] | None = None,
+    labels: str | None = None,
 ) -> StraightBody:
     """Resolves the mode branches of a function body, which may ask `functions` of its file. Raises Blocked (TFM105,
     TFM106).
+
+    A test whether there are `labels` is such a branch: an Estimator gives none to predict.
 
     `lenient` leaves what cannot be resolved as one statement, whatever it does with the mode and with specs, and takes
     the statements of every `with` one by one: they are only read, not written anew. Where PREDICT alone may come to
     both branches of a condition (`frozen and mode == PREDICT`), it has the statements of both.
     """
-    walker = _Walker(ModeNames(imports, mode, functions=functions or {}), _spread(body, imports), lenient)
+    names = ModeNames(imports, mode, functions=functions or {}, labels=labels)
+    walker = _Walker(names, _spread(body, imports), lenient)
     left = walker.block(body, ALL)
     if left & {TRAIN, EVAL} and not lenient:
         raise Blocked("TFM105", None, "the model_fn can end without returning an EstimatorSpec")

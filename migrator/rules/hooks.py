@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -13,7 +13,7 @@ from migrator.names.imports import missing_file
 from migrator.names.symbols import home
 from migrator.program.calls import is_none, string
 from migrator.program.classes import find_class
-from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.parsed import Blocked, ParsedFile, Project, attributes_named
 from migrator.program.scopes import path_to, returns_in
 from migrator.rules.callbacks import as_callback, counts_steps, is_hook_base, stops_training
 from migrator.rules.catalogue import call_rules
@@ -95,6 +95,7 @@ _REFUSED = {
     "FeedFnHook": "let the dataset give what it fed",
 }
 _HOROVOD = ("horovod.",)
+_MAY_CHANGE = "this hook may change the training: it is not carried over"
 #: The hooks that `get_train_hooks` of TensorFlow's official models (official/utils/logs/hooks_helper.py) knows.
 _OFFICIAL = ("loggingtensorhook", "profilerhook", "examplespersecondhook", "loggingmetrichook", "stepcounterhook")
 
@@ -119,9 +120,10 @@ class Hooks:
     among them; `steps` and `max_steps` come from a StopAtStepHook. `callbacks` is the argument when something of it
     stays: `own` hooks as callbacks, and `made` stock hooks with the new call of each. `shorter` are list displays with
     the elements that stay, `instead` sums of lists with the one that stays, and `gone` statements that only added a
-    hook that is left out, to a list that stays. `makers` are functions that made nothing but hooks that are left out,
-    and `tables` the names of dicts of such functions. `counts` says that a hook counts the batches of a prediction as
-    steps. `iterators` are the hooks that only initialize the iterator of an input function.
+    hook that is left out, to a list that stays; `kept_in` are those that gave one to an attribute. `makers` are
+    functions that made nothing but hooks that are left out, and `tables` the names of dicts of such functions. `counts`
+    says that a hook counts the batches of a prediction as steps. `iterators` are the hooks that only initialize the
+    iterator of an input function.
     """
 
     remarks: list[Blocked] = field(default_factory=list)
@@ -135,6 +137,7 @@ class Hooks:
     shorter: list[tuple[ParsedFile, cst.List | cst.Tuple, list[cst.BaseElement]]] = field(default_factory=list)
     instead: list[tuple[ParsedFile, cst.BaseExpression, cst.BaseExpression]] = field(default_factory=list)
     gone: list[tuple[ParsedFile, cst.BaseStatement]] = field(default_factory=list)
+    kept_in: list[tuple[ParsedFile, cst.BaseStatement]] = field(default_factory=list)
     makers: list[tuple[ParsedFile, cst.FunctionDef]] = field(default_factory=list)
     tables: list[tuple[ParsedFile, str]] = field(default_factory=list)
     counts: bool = False
@@ -287,6 +290,26 @@ def _mark(scope: cst.CSTNode, name: str) -> str:
     return f"{id(scope)} {name}"
 
 
+def _above(file: ParsedFile, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes around one, from the inside out."""
+    found: list[cst.CSTNode] = []
+    above = file.parents.get(node)
+    while above is not None:
+        found.append(above)
+        above = file.parents.get(above)
+    return found
+
+
+def _is_among_hooks(path: Sequence[cst.CSTNode]) -> bool:
+    """Whether an expression, and what is around it, is one of the hooks that a call is given, or all of them."""
+    for node in path:
+        if isinstance(node, cst.Arg):
+            return node.keyword is not None and node.keyword.value == "hooks"
+        if not isinstance(node, (cst.Attribute, cst.Element, cst.List, cst.Tuple)):
+            return False
+    return False
+
+
 class _Judge:
     """Walks through the hooks that an expression may hold; each call says whether something of it stays."""
 
@@ -334,9 +357,35 @@ class _Judge:
             return left or right
         if isinstance(node, cst.Name) and _mark(scope, node.value) not in seen:
             return self._name(file, scope, node, seen)
+        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
+            return self._attribute(node, seen)
         if isinstance(node, cst.Call):
             return self._call(file, scope, node, seen)
-        raise Blocked("TFM110", node, "this hook may change the training: it is not carried over")
+        raise Blocked("TFM110", node, _MAY_CHANGE)
+
+    def _attribute(self, node: cst.Attribute, seen: frozenset[str]) -> bool:
+        """A hook that an object keeps: all that an attribute of this name is given is left out, or none."""
+        name = node.attr.value
+        given: list[tuple[ParsedFile, cst.SimpleStatementLine, cst.Assign]] = []
+        for file in self.project.files if f".{name}" not in seen else ():
+            for one in attributes_named(file.module, name) if name in file.bare else ():
+                path = [one, *_above(file, one)]
+                line = path[3] if len(path) > 3 else None
+                if isinstance(path[1], cst.AssignTarget) and isinstance(path[2], cst.Assign):
+                    if len(path[2].targets) == 1 and isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+                        given.append((file, line, path[2]))
+                        continue
+                if file.imports.resolve(one) is None and not _is_among_hooks(path):
+                    raise Blocked("TFM110", node, _MAY_CHANGE)
+        for file, line, assigned in given:
+            scope = next((one for one in _above(file, line) if isinstance(one, cst.FunctionDef)), file.module)
+            if self.value(file, scope, assigned.value, seen | {f".{name}"}):
+                raise Blocked("TFM110", node, _MAY_CHANGE)
+            self.found.nodes.append(assigned.value)
+            self.found.kept_in.append((file, line))
+        if not given:
+            raise Blocked("TFM110", node, _MAY_CHANGE)
+        return False
 
     def _display(self, file: ParsedFile, scope: cst.CSTNode, node: cst.List | cst.Tuple, seen: frozenset[str]) -> bool:
         stay: list[cst.BaseElement] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from migrator.findings import Severity
@@ -504,3 +506,62 @@ def test_a_partitioner_that_asks_for_the_number_of_servers(name: str, around: bo
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     made = 'MinSizePartitioner(min_shard_bytes=64 << 20, max_shards=cluster.num_tasks("ps"))'
     assert made in new and "num_ps_replicas" not in new and "tf=tf" not in new
+
+
+CLIPPED = """\
+    made = tf1.train.AdamOptimizer(learning_rate=0.01)
+    made = tf.contrib.estimator.clip_gradients_by_norm(made, 5.0)
+"""
+MADE_BEFORE = {
+    "wrapped": (
+        CLIPPED,
+        "legacy.Adam(learning_rate=0.01, beta_1=0.9, beta_2=0.999, epsilon=1e-08, global_clipnorm=5.0)",
+    ),
+    "wrapped under another name": (
+        CLIPPED.replace("    made = tf.", "    other = tf.").replace(
+            "(made, 5.0)\n", "(made, 5.0)\n    made = other\n"
+        ),
+        "",
+    ),
+    "a later value counts": (
+        "    made = tf1.train.AdamOptimizer(0.3)\n    print(made)\n    made = tf1.train.AdagradOptimizer(0.25)\n",
+        "legacy.Adagrad(learning_rate=0.25, initial_accumulator_value=0.1, epsilon=1e-30)",
+    ),
+    "its rate changes": ("    rate = 0.1\n    made = tf1.train.AdamOptimizer(rate)\n    rate = 0.2\n", ""),
+    "read by another": ("    made = tf1.train.AdamOptimizer(0.1)\n    print(made)\n", ""),
+    "one of two": (
+        "    made = tf1.train.AdamOptimizer(0.1)\n    if columns:\n        made = tf1.train.AdamOptimizer(0.2)\n",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MADE_BEFORE)
+def test_an_optimizer_that_lines_before_made(case: str) -> None:
+    lines, wanted = MADE_BEFORE[case]
+    text = canned("tf1.estimator.LinearRegressor(columns, optimizer=made)", lines)
+    if wanted:
+        new = migrated(text)
+        assert (
+            re.search(rf"optimizer ?= ?tf.keras.optimizers.{re.escape(wanted)}", new) and "made = tf.contrib" not in new
+        )
+    else:
+        result, findings = run(text)
+        assert result == text and "TFM190" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+def test_one_optimizer_for_each_branch() -> None:
+    lines = """\
+    if columns:
+        made = tf1.train.FtrlOptimizer(0.1)
+        estimator = tf1.estimator.LinearRegressor(columns, optimizer=made)
+    else:
+        made = tf1.train.AdamOptimizer(0.1)
+        estimator = tf1.estimator.DNNRegressor([2], columns, optimizer=made)
+    estimator.train(input_fn, steps=3)
+
+
+main()
+"""
+    _, findings = run(TOP + lines)
+    assert "TFM190" not in [f.code for f in findings if f.severity is Severity.MANUAL]

@@ -650,3 +650,42 @@ def test_hooks_that_trace_are_left_out() -> None:
 def test_hooks_that_do_more_than_trace_stay(old: str, new: str) -> None:
     assert old in TRACER
     assert {finding.code for finding in refused(with_tracer(TRACER.replace(old, new, 1)))} & {"TFM110", "TFM162"}
+
+
+KEEPS_A_HOOK = """\
+class Trainer:
+    def __init__(self):
+        self.tensors = {"p": "p"}
+        self.hook = tf.train.LoggingTensorHook(self.tensors, every_n_iter=10)
+
+    def train(self):
+        estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1})
+        estimator.train(input_fn, steps=3, hooks=[self.hook])
+        estimator.evaluate(input_fn, hooks=[self.hook])
+
+
+Trainer().train()
+"""
+
+
+def keeping(old: str = "", new: str = "") -> str:
+    text = program().split("estimator = tf.estimator.Estimator(")[0]
+    return text + KEEPS_A_HOOK.replace(old, new)
+
+
+def test_a_hook_that_an_object_keeps_is_left_out() -> None:
+    new, codes = migrated(keeping())
+    assert "Hook" not in new and "self.tensors" in new and "TFM141" in codes
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Trainer().train()", "trainer = Trainer()\ntrainer.train()\nprint(trainer.hook)"),
+        ("Trainer().train()", "trainer = Trainer()\ntrainer.hook = make()\ntrainer.train()"),
+        ("Trainer().train()", "trainer = Trainer()\ntrainer.hook, other = make()\ntrainer.train()"),
+        ("tf.train.LoggingTensorHook(self.tensors, every_n_iter=10)", "tf.train.StopAtStepHook(2)"),
+    ],
+)
+def test_an_attribute_that_may_be_another_hook_is_refused(old: str, new: str) -> None:
+    assert "TFM110" in [f.code for f in refused(keeping(old, new))]

@@ -286,3 +286,37 @@ def test_self_of_a_model_fn_is_not_that_of_the_model() -> None:
     new, findings = run(METHOD.replace("METRIC", "a * self.weight"))
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     assert "update_state(a * owner.weight)" in new and "self.weight" not in new
+
+
+GIVEN = "if labels is not None:\n    labels = tf.cast(labels, tf.float32)\n"
+PREDICTS = f"if mode == {PREDICT}:\n    return tf.estimator.EstimatorSpec(mode, predictions=logits)\n"
+METRICS = "metrics = {'error': tf.metrics.mean_absolute_error(labels, logits)}\n"
+MEASURED = f"return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics, train_op={OP})\n"
+
+
+@pytest.mark.parametrize(
+    "test", ["labels is not None", "not (labels is None)", f"labels is not None and mode != {PREDICT}"]
+)
+def test_a_test_for_labels_is_one_of_the_mode(test: str) -> None:
+    given = GIVEN.replace("labels is not None", test)
+    new, findings = migrate(DENSE + given + PREDICTS + LOSS + METRICS + MEASURED, "estimator.evaluate(input_fn)\n")
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "is not None" not in new and "is None" not in new
+
+
+@pytest.mark.parametrize("first", ["labels = labels * 2.0", "unit, labels = 1, labels * 2.0"])
+@pytest.mark.parametrize(
+    "then", ["labels = tf.cast(labels, tf.float32)", GIVEN, "labels = tf.reshape(labels, [-1, 1])"]
+)
+def test_labels_that_get_two_values(first: str, then: str) -> None:
+    """What Keras does by itself to labels is left out of a program; not what was done to them before."""
+    tail = "estimator.evaluate(input_fn)\n"
+    new, findings = migrate(DENSE + PREDICTS + first + "\n" + then.strip() + "\n" + LOSS + METRICS + MEASURED, tail)
+    if not [f for f in findings if f.severity is Severity.MANUAL]:
+        assert new.count("labels * 2.0") == 2 and "loss=" not in new and "update_state(labels, logits)" in new
+
+
+def test_without_labels_is_to_predict() -> None:
+    body = DENSE + "if labels is None:\n    return tf.estimator.EstimatorSpec(mode, predictions=logits)\n" + LOSS + END
+    _, findings = migrate(body)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
