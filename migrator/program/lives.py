@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 
 import libcst as cst
 
 from migrator.names.bindings import Binding, Form, bound_in, owns
 from migrator.names.free import free
-from migrator.program.parsed import ParsedFile, Tracked, name_nodes
+from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
 from migrator.walking import walk
 
 _FAMILIES = ("tf.estimator.", "tf.keras.estimator.", "tf.contrib.tpu.", "tf.contrib.learn.", "tf.contrib.estimator.")
@@ -21,7 +22,8 @@ _DEFERRED = (cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.GeneratorExp)
 def with_a_name_each(file: ParsedFile) -> ParsedFile:
     """The file with a name of its own for each value of such a name; the last value keeps it, for whoever imports it.
 
-    Only where the values follow one another in one block, so that each mention means one of them for certain.
+    Only where each mention means one of them for certain: where they follow one another, or stand in the branches of a
+    condition.
     """
     if "stimator" not in file.bare:
         return file
@@ -72,16 +74,14 @@ def _bound_again(file: ParsedFile, scope: cst.CSTNode) -> Mapping[str, list[Bind
 def _by_value(file: ParsedFile, scope: cst.CSTNode, name: str, bound: list[Binding]) -> list[list[cst.Name]] | None:
     """The mentions of a name for each of its values, in order; None where it may be either value somewhere."""
     places = [binding.place for binding in bound]
-    block = _statement_and_block(file, places[0])[1]
-    if block is None or any(_statement_and_block(file, place)[1] is not block for place in places):
+    lines = [_statement_and_block(file, place) for place in places]
+    if any(line is None or block is None for line, block in lines):
         return None
-    lines = list(block.body)
-    written = [
-        next(at for at, one in enumerate(lines) if one is _statement_and_block(file, place)[0]) for place in places
-    ]
-    if written != sorted(set(written)):
-        return None
+    if len({id(block) for _, block in lines}) > 1 and not _is_its_own(file, scope, places[0]):
+        return None  # whoever imports the file reads the value of either branch
     found: list[list[cst.Name]] = [[] for _ in places]
+    made = [line for line, _ in lines]
+    above = [{id(node) for node in _around(file, line)} if line is not None else set() for line in made]
     for mention in name_nodes(file.module):
         if mention.value != name:
             continue
@@ -91,16 +91,48 @@ def _by_value(file: ParsedFile, scope: cst.CSTNode, name: str, bound: list[Bindi
         owner = next((node for node in around if owns(node, name)), file.module)
         if owner is not scope:
             continue
-        inside = around[: next((at for at, node in enumerate(around) if node is block), 0)]
-        if not inside or any(isinstance(node, _DEFERRED) for node in inside):
-            return None
-        at = next(index for index, one in enumerate(lines) if one is inside[-1])
-        target = any(mention is place for place in places)
-        life = sum(line < at or (line == at and target) for line in written) - 1
-        if life < 0:
+        own = next((at for at, place in enumerate(places) if mention is place), None)
+        life = _life(mention, around, scope, made, above) if own is None else own
+        if life is None:
             return None
         found[life].append(mention)
     return found
+
+
+def _is_its_own(file: ParsedFile, scope: cst.CSTNode, place: cst.Name | None) -> bool:
+    """Whether nobody outside of a file reads the names of a scope at a place: in a function, or in a script's part."""
+    around = _around(file, place) if scope is file.module and place is not None else ()
+    tests = [node.test for node in around if isinstance(node, cst.If)]
+    return scope is not file.module or any("__name__" in names_in(test) for test in tests)
+
+
+def _life(
+    mention: cst.Name,
+    around: list[cst.CSTNode],
+    scope: cst.CSTNode,
+    made: list[cst.CSTNode | None],
+    above: list[set[int]],
+) -> int | None:
+    """Which of the lines `made`, each with what is `above` it, gave a name the value that it has where it is mentioned;
+    None where several may have.
+
+    A block is left for the one around it: what came before the whole statement counts then, unless another part of the
+    statement may have run before this one, as the round of a loop, or what a `try` handles.
+    """
+    inside: cst.CSTNode = mention
+    for node in around:
+        if isinstance(node, (cst.Module, cst.IndentedBlock)):
+            for statement in reversed(list(takewhile(lambda one, end=inside: one is not end, node.body))):  # type: ignore[misc]
+                for at, line in enumerate(made):
+                    if statement is line:
+                        return at
+                    if id(statement) in above[at]:
+                        return None
+        goes_round = isinstance(node, (cst.For, cst.While, cst.Try)) and any(id(node) in nodes for nodes in above)
+        if goes_round or node is scope or isinstance(node, _DEFERRED):
+            return None
+        inside = node
+    return None
 
 
 def _statement_and_block(

@@ -74,3 +74,49 @@ def test_in_a_block_and_below_others() -> None:
 )
 def test_what_may_mean_either_stays(text: str) -> None:
     assert written(text) == text
+
+
+BRANCHES = """\
+def main(a):
+    if a == 1:
+        {0} = tf.estimator.Estimator(f)
+        {0}.train(g)
+        for k in a:
+            print({0})
+    elif a:
+        with a:
+            {1} = tf.estimator.Estimator(f)
+            print({1})
+    else:
+        {2} = tf.estimator.Estimator(f)
+        print({2})
+        if a == 2:
+            print({2})
+"""
+
+
+def test_in_the_branches_of_a_condition() -> None:
+    assert written(BRANCHES.format("one", "one", "one")) == BRANCHES.format("one_1", "one_2", "one")
+    guarded = BRANCHES.replace("def main(a):", 'if __name__ == "__main__":')
+    assert written(guarded.format("one", "one", "one")) == guarded.format("one_1", "one_2", "one")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def main(a):", "if True:"),  # whoever imports the file reads either
+        ("            print({1})\n", "            print({1})\n        print({1})\n"),
+        ("    if a == 1:\n", "    print({0})\n    if a == 1:\n"),
+        ("        if a == 2:\n            print({2})\n", "    def later():\n        print({2})\n"),
+    ],
+)
+def test_branches_that_meet_again_stay(old: str, new: str) -> None:
+    text = BRANCHES.replace(old, new)
+    assert text != BRANCHES
+    assert written(text.format("one", "one", "one")) == text.format("one", "one", "one")
+
+
+def test_a_loop_that_goes_round_stays() -> None:
+    text = "def main(a):\n    for k in a:\n        if k:\n            one.train(g)\n            " + MADE
+    text += "        else:\n            " + MADE + "            one.train(g)\n"
+    assert written(text) == text
