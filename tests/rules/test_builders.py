@@ -72,3 +72,67 @@ def test_construction_that_stays(case: str) -> None:
 
 def _manual(finding: Finding) -> bool:
     return finding.severity is Severity.MANUAL
+
+
+CONF = '''\
+import tensorflow as tf
+
+PERIOD = 4
+
+
+def make_config():
+    """For all."""
+    config = tf.estimator.RunConfig(tf_random_seed=3, save_checkpoints_steps=PERIOD)
+    return config
+
+
+def make_spec(input_fn, steps=8):
+    return tf.estimator.TrainSpec(
+        input_fn,
+        max_steps=steps,  # in all
+    )
+'''
+DRIVES = """\
+{head}
+
+{program}
+estimator = tf.estimator.Estimator(model_fn, model_dir="m", config={c}make_config(), params={{}})
+tf.estimator.train_and_evaluate(estimator, {c}make_spec(input_fn), tf.estimator.EvalSpec(input_fn, steps=1))
+"""
+
+
+def said(head: str = "from conf import make_config, make_spec", conf: str = CONF, **others: str) -> dict[str, str]:
+    """conf.py with functions that make what a driver gives its Estimator, and task.py, the driver."""
+    before, _, _ = program().partition("estimator = tf.estimator.Estimator(")
+    driver = DRIVES.format(head=head, program=before, c="conf." if head == "import conf" else "")
+    return {"conf.py": conf, "task.py": driver, **{f"{name}.py": text for name, text in others.items()}}
+
+
+@pytest.mark.parametrize("head", ["from conf import make_config, make_spec", "import conf"])
+def test_configurations_and_specifications_go_to_their_calls(head: str) -> None:
+    given = said(head)
+    other = said(head)["task.py"].replace('"m"', '"other"').replace("make_spec(input_fn)", "make_spec(input_fn, 12)")
+    results = run_project({**given, "other.py": other}, strategy="one-device")
+    findings = [one for _, found in results.values() for one in found]
+    assert not [one for one in findings if one.severity is Severity.MANUAL], findings
+    assert "def make" not in results["conf.py"][0] and "PERIOD = 4" in results["conf.py"][0]
+    for name in ("task.py", "other.py"):
+        new = results[name][0]
+        assert "make_config" not in new and "make_spec" not in new and "set_seed(3)" in new
+        assert ("from conf import PERIOD" in new) is (head != "import conf")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        said(third="import conf\n\nconf.make_config = None\n"),
+        said(third="from conf import *\n\nmake_config()\n"),
+        said(conf=CONF + "\n\n__all__ = ['make_config', 'make_spec']\n"),
+        said(conf=CONF.replace("def make_config", "@noted\ndef make_config")),
+        said(conf=CONF.replace("    config =", "    print(PERIOD)\n    config =")),
+        said(head="from conf import make_config, make_spec\nPERIOD = 5"),
+    ],
+)
+def test_those_that_somebody_else_may_mean_stay(files: dict[str, str]) -> None:
+    results = run_project(files, strategy="one-device")
+    assert "def make_config" in results["conf.py"][0]
