@@ -21,6 +21,7 @@ from migrator.program.annotations import without_old_annotations
 from migrator.program.arg_scopes import with_arguments_written_out
 from migrator.program.builders import with_builders_in_place
 from migrator.program.canned import write_out
+from migrator.program.chosen_numbers import with_chosen_numbers
 from migrator.program.chosen_partitioners import with_chosen_partitioners
 from migrator.program.lives import with_a_name_each
 from migrator.program.local_names import with_symbols_in_place
@@ -67,7 +68,7 @@ def migrate_project(
 
 def _plain(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
-    return with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
+    return with_chosen_numbers(with_plain_assignments(without_old_annotations(reduced(file, elsewhere))))
 
 
 def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:

@@ -63,6 +63,9 @@ def in_training(
 ) -> cst.BaseExpression:
     """What `a if training else neutral` (or a name for it) is in training; any other value as it is."""
     node = definition(value.value) if isinstance(value, cst.Name) else value
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract) and number(node.left) == 1.0:
+        right = in_training(node.right, 1.0 - neutral, modes, definition)
+        return value if right is node.right else node.with_changes(right=right)
     if not isinstance(node, cst.IfExp) or modes is None:
         return value
     when = modes.when(node.test)

@@ -405,10 +405,9 @@ def phase_arguments(site: Site, phase: bool | None) -> list[cst.Arg]:
 
 
 def training_rate(
-    site: Site, layer: Layer, args: list[cst.Arg], name: str, neutral: float
+    site: Site, layer: Layer, args: list[cst.Arg], name: str, neutral: float, phase: bool | None = True
 ) -> tuple[list[cst.Arg], bool | None]:
-    """The arguments of a dropout that is always at work, and its phase, which its rate may say instead."""
-    phase: bool | None = True
+    """The arguments of a dropout that is not always off, and its phase, which its rate may say instead."""
     chosen = []
     for key, arg in named_arguments(site, layer.parameters, args):
         if key == name:
@@ -440,8 +439,8 @@ def _function(site: Site) -> cst.BaseExpression:
         return build(site, layer, inputs, rest)
     given = site.originals(("inputs", *layer.parameters), "TFM202").get(layer.phase)
     phase = read_phase(given, layer.phase_default, site)
-    if layer.keras == "Dropout" and phase:
-        rest, phase = training_rate(site, layer, rest, "rate", 0.0)
+    if layer.keras == "Dropout" and phase is not False:
+        rest, phase = training_rate(site, layer, rest, "rate", 0.0, phase)
     if layer.keras == "BatchNormalization":
         named = [
             arg if arg.keyword is not None else keyword(name, arg.value).with_changes(comma=arg.comma)

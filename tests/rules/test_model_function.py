@@ -320,3 +320,39 @@ def test_without_labels_is_to_predict() -> None:
     body = DENSE + "if labels is None:\n    return tf.estimator.EstimatorSpec(mode, predictions=logits)\n" + LOSS + END
     _, findings = migrate(body)
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+
+
+IN_TRAINING = f"mode == {TRAIN}"
+KEPT = "net = tf.nn.dropout(features, keep)\n"
+CHOSEN_RATES = {
+    "either branch": f"if {IN_TRAINING}:\n    keep = 0.75\nelse:\n    keep = 1.0\n{KEPT}",
+    "a default": f"keep = 1.0\nif {IN_TRAINING}:\n    keep = 0.75\n{KEPT}",
+    "out of training": f"rate = 0.25\nif mode != {TRAIN}:\n    rate = 0\n"
+    "net = tf.layers.dropout(features, rate, training=True)\n",
+    "both say it": f"rate = 0.25 if {IN_TRAINING} else 0.0\n"
+    f"net = tf.layers.dropout(features, rate, training={IN_TRAINING})\n",
+    "what is kept": f"rate = 0.0 if mode != {TRAIN} else 0.25\n{KEPT.replace('keep', 'keep_prob=1 - rate')}",
+    "another name": f"if {IN_TRAINING}:\n    net = tf.nn.dropout(features, 0.75)\nelse:\n    net = features\n",
+    "a flag": f"training = {IN_TRAINING}\nkeep = 1.0\nif training:\n    keep = 0.75\n{KEPT}",
+}
+NET = DENSE.replace("features", "net")
+
+
+@pytest.mark.parametrize("way", CHOSEN_RATES)
+def test_a_dropout_in_training_however_its_rate_is_chosen(way: str) -> None:
+    new, findings = migrate(CHOSEN_RATES[way] + NET + PREDICTS + LOSS + END)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "net = tf.keras.layers.Dropout(0.25)(features)" in new and "keep" not in new
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"keep = 1.0\nprint(keep)\nif {IN_TRAINING}:\n    keep = 0.75\n{KEPT}",
+        f"if {IN_TRAINING}:\n    keep = 0.75\nelse:\n    keep = 0.9\n{KEPT}",
+        f"keep = 1.0\nif {IN_TRAINING}:\n    keep = keep - 0.5\n{KEPT}",
+    ],
+)
+def test_rates_that_are_no_choice_of_the_training_alone_are_refused(body: str) -> None:
+    _, findings = migrate(body + NET + PREDICTS + LOSS + END)
+    assert [f for f in findings if f.severity is Severity.MANUAL]

@@ -1,0 +1,133 @@
+"""Numbers that a condition on the mode chooses, said in one expression: `keep = 0.5 if training else 1.0`.
+
+`if mode == TRAIN: keep = 0.5 else: keep = 1.0`, and `keep = 1.0` with `if mode == TRAIN: keep = 0.5` below it, are what
+rules read of a dropout in its one form. The same goes for a tensor that is another one's dropout in one of the modes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from migrator.names.bindings import names_changed
+from migrator.program.calls import number
+from migrator.program.modes import ModeNames
+from migrator.program.parsed import ParsedFile, names_in
+from migrator.program.reductions import Edits, applied
+from migrator.rules.dropout import is_training_dropout
+from migrator.walking import walk
+
+_MODE = "mode"  # an Estimator gives it by this name
+
+
+def with_chosen_numbers(file: ParsedFile) -> ParsedFile:
+    """The file with such conditions in model_fns, and in functions that are told the mode, as expressions."""
+    if "ModeKeys" not in file.bare or _MODE not in file.bare:
+        return file
+    finder = _Functions()
+    walk(file.module, finder)
+    edits = Edits()
+    for function in finder.found:
+        if isinstance(function.body, cst.IndentedBlock):
+            names = ModeNames(file.imports, _MODE, functions=file.functions)
+            _read(file, function.body.body, names, edits)
+    return applied(file, edits) if edits.lines else file
+
+
+class _Functions(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.FunctionDef] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        params = node.params
+        if any(one.name.value == _MODE for one in (*params.posonly_params, *params.params, *params.kwonly_params)):
+            self.found.append(node)
+
+
+def _read(
+    file: ParsedFile, body: Sequence[cst.BaseStatement | cst.BaseSmallStatement], names: ModeNames, edits: Edits
+) -> None:
+    """Reads the conditions of a block, and of those that `with` puts around some of its lines."""
+    for at, statement in enumerate(body):
+        if isinstance(statement, cst.With):
+            _read(file, statement.body.body, names, edits)
+        elif isinstance(statement, cst.If) and names.when(statement.test) is not None:
+            _choice(file, body[:at], statement, edits)
+        names = names.after(statement)
+
+
+def _choice(
+    file: ParsedFile,
+    before: Sequence[cst.BaseStatement | cst.BaseSmallStatement],
+    statement: cst.If,
+    edits: Edits,
+) -> None:
+    taken = _given(statement.body.body)
+    if taken is None:
+        return
+    name, value = taken
+    gone: cst.SimpleStatementLine | None = None
+    if isinstance(statement.orelse, cst.Else):
+        other = _given(statement.orelse.body.body)
+    elif statement.orelse is None:
+        gone = _last(before, name)
+        other = _given([gone]) if gone is not None else None
+    else:
+        return
+    if other is None or other[0] != name or name in names_in(statement.test) or "#" in file.code(statement.body):
+        return
+    instead = other[1]
+    if gone is not None and (number(instead) is None or "#" in file.code(gone) or gone in edits.lines):
+        return
+    if statement.orelse is not None and "#" in file.code(statement.orelse):
+        return
+    if not _is_choice(file, value, instead):
+        return
+    chosen = cst.IfExp(test=statement.test, body=value, orelse=instead)
+    line = cst.SimpleStatementLine(
+        [cst.Assign([cst.AssignTarget(cst.Name(name))], chosen)], leading_lines=statement.leading_lines
+    )
+    edits.lines[statement] = [line]
+    if gone is not None:
+        edits.lines[gone] = []
+
+
+def _is_choice(file: ParsedFile, value: cst.BaseExpression, instead: cst.BaseExpression) -> bool:
+    """Whether one of two values is a number, and the other none of the network; or one a dropout of the other."""
+    if any(is_training_dropout(one, other, file.imports) for one, other in ((value, instead), (instead, value))):
+        return True
+    return any(number(one) is not None for one in (value, instead)) and all(map(_is_plain, (value, instead)))
+
+
+def _is_plain(node: cst.BaseExpression) -> bool:
+    """Whether an expression is a number, or reads one by names, attributes and keys."""
+    if number(node) is not None or isinstance(node, cst.Name):
+        return True
+    if isinstance(node, (cst.Attribute, cst.Subscript)):
+        return _is_plain(node.value)
+    return isinstance(node, cst.BinaryOperation) and _is_plain(node.left) and _is_plain(node.right)
+
+
+def _given(body: Sequence[cst.BaseStatement | cst.BaseSmallStatement]) -> tuple[str, cst.BaseExpression] | None:
+    """The name that a block of one line gives a value, and the value."""
+    line = body[0] if len(body) == 1 else None
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return None
+    target = small.targets[0].target
+    return (target.value, small.value) if isinstance(target, cst.Name) else None
+
+
+def _last(before: Sequence[cst.BaseStatement | cst.BaseSmallStatement], name: str) -> cst.SimpleStatementLine | None:
+    """The line that gave a name its value, where nothing between it and the end of some lines speaks of the name."""
+    for statement in reversed(before):
+        if isinstance(statement, cst.SimpleStatementLine) and name in names_changed((statement,)):
+            return statement
+        if name in names_in(statement):
+            return None
+    return None
+
+
+__all__ = ["with_chosen_numbers"]
