@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import libcst as cst
 
@@ -392,21 +393,8 @@ class _Emitter:
     def check_order(self, metric: Metric) -> None:
         """What the metric reads must still have that value at the end, where the model is made. Raises Blocked."""
         operands = [n for n in (metric.labels, metric.predictions, metric.values, metric.weights) if n is not None]
-        behind = {name for node in operands for name in names_in(node)}
-        self._check_given(behind, metric.position, metric)
-        queue, seen = list(behind), set(behind)
-        nodes: list[cst.CSTNode] = list(operands)
-        while queue:
-            name = queue.pop()
-            if name in self.known:
-                continue
-            for definition in self.function.definitions:
-                if definition.name == name and not self._is_network(definition.value):
-                    read = names_in(definition.value)
-                    nodes.append(definition.value)
-                    self._check_given(read - {name}, definition.index + 1, metric)
-                    queue += read - seen
-                    seen |= read
+        self._behind(operands, partial(self._check_given, metric=metric), metric.position, whole=True)
+        seen, nodes = self._behind([self._entries(node) for node in operands])
         # What Keras gives a metric are the labels and features of the data, not what a block made of them before.
         unclear = sorted(seen & {self.labels, self.features} & self.function.unclear)
         unclear = [name for name in unclear if not self._reads_what_stays(name, nodes)]
@@ -415,6 +403,34 @@ class _Emitter:
                 f"`{unclear[0]}`, which the metric reads, gets another value in a block: give it in a line of its own"
             )
             raise Blocked("TFM503", metric.call, text)
+
+    def _behind(
+        self,
+        operands: Sequence[cst.BaseExpression],
+        check: Callable[[set[str], int], None] = lambda names, after: None,
+        position: int = 0,
+        whole: bool = False,
+    ) -> tuple[set[str], list[cst.CSTNode]]:
+        """The names behind some expressions, and the expressions that give them their values: of dicts the entries
+        that are read, or the `whole`. `check` is told which names are read, and behind which statement.
+        """
+        behind = {name for node in operands for name in names_in(node)}
+        check(behind, position)
+        queue, seen = list(behind), set(behind)
+        nodes: list[cst.CSTNode] = list(operands)
+        while queue:
+            name = queue.pop()
+            if name in self.known:
+                continue
+            for definition in self.function.definitions:
+                if definition.name == name and not self._is_network(definition.value):
+                    value = self._entries(definition.value) if not whole else definition.value
+                    read = names_in(value)
+                    nodes.append(value)
+                    check(read - {name}, definition.index + 1)
+                    queue += read - seen
+                    seen |= read
+        return seen, nodes
 
     def _reads_what_stays(self, name: str, nodes: Sequence[cst.CSTNode]) -> bool:
         """Whether expressions read entries of a dict alone, by their keys, and only others are given new values."""

@@ -36,7 +36,7 @@ from migrator.program.scopes import (
 from migrator.program.session_config import Session, read_session
 from migrator.program.starts import VARIABLES
 from migrator.program.tensor_names import tensor_names
-from migrator.rules.hooks import Hooks, Tensors, read_hooks
+from migrator.rules.hooks import Hooks, Tensors, read_hooks, unused_reports
 from migrator.walking import walk
 
 _ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS, *ready.ESTIMATORS)
@@ -398,6 +398,7 @@ class ProgramReader:
         self._check_asked(uses, both)
         if not models:
             return []
+        self._leave_out_unused_hooks()
         params = bound.get("params")
         own = self.hook_makers
         kept = self.kept | self.session.kept
@@ -515,6 +516,16 @@ class ProgramReader:
         if reference is None:
             raise Blocked("TFM104", self.place.call, "the Estimator is made without a model_fn")
         return find_models(self.project, self.mentioning, self.file, self.place.call, reference)
+
+    def _leave_out_unused_hooks(self) -> None:
+        for line, made, remark in unused_reports(self.file, self.scope):
+            emptied = emptied_by(self.file, self.scope, [*self.removed, line])
+            knowing = self.mentioning([name for name, _ in bindings(line)]) if self.scope is self.file.module else ()
+            elsewhere = any(other.path != self.file.path for other in knowing)
+            if emptied is not None and not elsewhere:
+                self.removed += [line, *emptied]
+                self.dropped.append(made)
+                self.remarks.append(remark)
 
     @property
     def hook_makers(self) -> set[str]:

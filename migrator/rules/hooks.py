@@ -13,8 +13,8 @@ from migrator.names.imports import missing_file
 from migrator.names.symbols import home
 from migrator.program.calls import is_none, string
 from migrator.program.classes import find_class
-from migrator.program.parsed import Blocked, ParsedFile, Project, attributes_named
-from migrator.program.scopes import path_to, returns_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, attributes_named, name_nodes
+from migrator.program.scopes import bindings, path_to, returns_in
 from migrator.rules.callbacks import as_callback, counts_steps, is_hook_base, stops_training
 from migrator.rules.catalogue import call_rules
 from migrator.rules.early_stopping import StockCallback, read_early_stopping, stop_at_step, stop_prediction
@@ -267,6 +267,23 @@ def read_spec_hooks(
                     raise Blocked("TFM110", value, "two hooks of the EstimatorSpecs end the training")
                 stop = (name, value) if value is not None else stop
     return SpecHooks(tuple(remarks.values()), tuple(nodes), tuple(classes), stop, tuple(makers))
+
+
+def unused_reports(file: ParsedFile, scope: cst.CSTNode) -> list[tuple[cst.SimpleStatementLine, cst.Call, Blocked]]:
+    """The lines of a scope that make a hook which would only report, under a name that the file never mentions again:
+    the line, the call, and the remark about it.
+    """
+    found = []
+    for name, node in bindings(scope):
+        line = next((one for one in _above(file, node) if isinstance(one, cst.SimpleStatementLine)), None)
+        small = line.body[0] if line is not None and len(line.body) == 1 else None
+        value = small.value if isinstance(small, (cst.Assign, cst.AnnAssign)) else None
+        if line is None or not isinstance(value, cst.Call) or not isinstance(node, cst.Name):
+            continue
+        last = (file.imports.tensorflow(value.func) or "").rpartition(".")[2]
+        if last in _REPORTS and [one.value for one in name_nodes(file.module)].count(name) == 1:
+            found.append((line, value, Blocked("TFM141", value, f"the `{last}` is left out: nothing is done with it")))
+    return found
 
 
 def is_of_official_models(name: str | None, call: cst.Call) -> bool:

@@ -689,3 +689,17 @@ def test_a_hook_that_an_object_keeps_is_left_out() -> None:
 )
 def test_an_attribute_that_may_be_another_hook_is_refused(old: str, new: str) -> None:
     assert "TFM110" in [f.code for f in refused(keeping(old, new))]
+
+
+UNUSED = 'names = {"p": "p"}\nhook = tf.train.LoggingTensorHook(names, every_n_iter=10)\n'
+TRAINS = "estimator.train(input_fn, steps=3)"
+
+
+def test_a_hook_that_nobody_uses_is_left_out() -> None:
+    new, codes = migrated(program(driver=UNUSED + TRAINS))
+    assert "Hook" not in new and "names" not in new and "TFM141" in codes
+
+
+@pytest.mark.parametrize("more", ["\nprint(hook)", "\n\n\ndef get():\n    return hook"])
+def test_a_hook_that_somebody_reads_stays(more: str) -> None:
+    assert "TFM203" in [f.code for f in refused(program(driver=UNUSED + TRAINS + more))]

@@ -356,3 +356,25 @@ def test_a_dropout_in_training_however_its_rate_is_chosen(way: str) -> None:
 def test_rates_that_are_no_choice_of_the_training_alone_are_refused(body: str) -> None:
     _, findings = migrate(body + NET + PREDICTS + LOSS + END)
     assert [f for f in findings if f.severity is Severity.MANUAL]
+
+
+OF_FEATURES = f"""\
+features["x"] = tf.reshape(features["x"], [-1, 1])
+logits = tf.layers.dense(features["x"], 1)
+predictions = {{"x": features["x"], "y": features["y"], "out": logits}}
+if mode == {PREDICT}:
+    return tf.estimator.EstimatorSpec(mode, predictions=predictions)
+loss = tf.losses.mean_squared_error(features["y"], logits)
+metrics = {{"error": tf.metrics.mean_absolute_error(features["y"], predictions["out"])}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refused"), [("", "", False), ('predictions["out"])', 'predictions["x"])', True)]
+)
+def test_a_metric_of_an_entry_beside_one_that_gets_another_value(old: str, new: str, refused: bool) -> None:
+    """A metric reads one entry of a dict; that others of it are of features with a new value does not matter."""
+    body = OF_FEATURES.replace(old, new) if old else OF_FEATURES
+    tail = "estimator.evaluate(input_fn)\n"
+    _, findings = migrate(body + MEASURED, tail, head="def model_fn(features, mode):")
+    assert bool([f for f in findings if f.severity is Severity.MANUAL]) is refused
