@@ -111,8 +111,8 @@ class _Emitter:
         if data.keras is not None and data.labels is not None:
             inlined = self._label_inlined(data.labels)
             keras, label = label_rules.plain(inlined, data.keras, data.arguments, self.file.imports)
-            self._check_read_once(label)
-            if isinstance(label, cst.Name) and label.value == self.labels and not self._is_reshaped():
+            plain = isinstance(label, cst.Name) and label.value == self.labels
+            if plain and not self._given_again(label) and not self._is_reshaped():
                 if keras != data.keras:
                     self.remarks.append(
                         Blocked("TFM307", data.labels, "one-hot labels become a sparse loss, which wants them in range")
@@ -127,7 +127,7 @@ class _Emitter:
             self._only_output(subject)
         name = free("loss_fn", self.taken)
         inlined = self._label_inlined(subject)
-        self._check_read_once(inlined)
+        self._check_shapes_behind(inlined)
         column = label_rules.needs_flat_labels(inlined, self.labels, self.file.imports)
         classes = not column and label_rules.reads_classes(inlined, self.labels, self.output_name, self.file.imports)
         if data.mean_of is not None and self.labels in names_in(inlined) and not classes:
@@ -179,10 +179,16 @@ class _Emitter:
         assert isinstance(new, cst.BaseExpression)
         return new
 
-    def _check_read_once(self, inlined: cst.BaseExpression) -> None:
-        """Refuses what cannot be looked into: names of labels that are given several values, one after the other."""
-        for name in sorted(names_in(inlined) & {*self.function.label_names, self.labels}):
-            if len(self.function.places_given(name)) > 1:
+    def _given_again(self, inlined: cst.BaseExpression) -> list[str]:
+        """The names of labels in an expression that get several values, one after the other: they are left as names."""
+        names = sorted(names_in(inlined) & {*self.function.label_names, self.labels})
+        return [name for name in names if len(self.function.places_given(name)) > 1]
+
+    def _check_shapes_behind(self, inlined: cst.BaseExpression) -> None:
+        """Refuses names that get several values, one of them with other axes, which the expression does not show."""
+        for name in self._given_again(inlined):
+            values = [self._label_inlined(d.value) for d in self.function.definitions if d.name == name]
+            if any(label_rules.changes_rank(value, self.file.imports) for value in values):
                 raise Blocked("TFM301", inlined, f"`{name}`, which the loss reads, gets several values")
 
     def _label_statements(self, subject: cst.BaseExpression) -> list[int]:

@@ -16,6 +16,7 @@ import libcst as cst
 from migrator.ir.program import Program
 from migrator.ir.values import Constant, Function, Method, Operation, Partial, Value, alternatives
 from migrator.names.bare import says
+from migrator.names.bindings import read_bindings
 from migrator.program.calls import bind, is_none, is_true
 from migrator.program.flow import Mentioning
 from migrator.program.known import program_of, values_at
@@ -51,6 +52,7 @@ _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 _SETTINGS = ("model_dir", "save_checkpoints_steps", "tf_random_seed")
 _SURROUNDS = re.compile(r"\.as_default\(|\.scope\(|Session\(")  # graphs, strategies, sessions
 _SCRIPTS = 12  # are evaluated; what further ones give is not known
+_SHOW = ("print", "repr", "str")
 _LEFT_OUT = ("name", "start_delay_secs", "throttle_secs")
 
 
@@ -88,6 +90,7 @@ class _FlowReader(ProgramReader):
         if not models:
             return []
         reached = reached_by(self.project, self.mentioning, self.file, self.place.call, frozenset(["train"]))
+        reached.given = [given for given in reached.given if not _is_shown(given)]
         self._check_reached(reached)
         if refused:
             return []
@@ -407,6 +410,13 @@ class _FlowReader(ProgramReader):
         elif isinstance(value.node.body, cst.Tuple):
             raise Blocked("TFM602", given, "the input function gives tensors, not a dataset")
         return where
+
+
+def _is_shown(given: Given) -> bool:
+    """Whether an object is given to what only shows that it is one."""
+    func = given.call.func
+    known = {binding.name for binding in read_bindings(given.file.module)}
+    return isinstance(func, cst.Name) and func.value in _SHOW and func.value not in known
 
 
 def _withs(file: ParsedFile) -> list[cst.With]:

@@ -299,9 +299,15 @@ class _AttributeCollector(cst.CSTVisitor):
     def visit_Attribute(self, node: cst.Attribute) -> None:
         self.found.append(node)
 
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
 
 def attributes_named(node: cst.CSTNode, name: str) -> list[cst.Attribute]:
-    """The attributes of this name anywhere in `node`, whatever they are of."""
+    """The attributes of this name anywhere in `node`, whatever they are of, but for modules in imports."""
     collector = _AttributeCollector()
     walk(node, collector)
     return [one for one in collector.found if one.attr.value == name]

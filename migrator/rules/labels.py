@@ -12,7 +12,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap
-from migrator.program.calls import calls_in, number
+from migrator.program.calls import calls_in, is_none, number
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Rule
 from migrator.walking import walk
@@ -53,6 +53,7 @@ _RANK = (
     "tf.concat",
     "tf.tile",
     "tf.transpose",
+    "newaxis",
 )
 
 
@@ -64,7 +65,12 @@ def plain(
     A categorical cross entropy of one-hot labels becomes a sparse one of the labels.
     """
     sparse = keras == "SparseCategoricalCrossentropy"
-    while isinstance(node, cst.Call) and node.args:
+    while True:
+        if isinstance(node, cst.Subscript) and _is_column(node):
+            node = node.value
+            continue
+        if not isinstance(node, cst.Call) or not node.args:
+            break
         name = imports.resolve(node.func)
         first = node.args[0].value
         rest = [arg.value for arg in node.args[1:]]
@@ -94,6 +100,24 @@ def plain(
 
 def _is_one_hot(node: cst.BaseExpression, imports: ImportMap) -> bool:
     return isinstance(node, cst.Call) and imports.resolve(node.func) == "tf.one_hot" and bool(node.args)
+
+
+def _is_new_axis(index: cst.BaseSlice) -> bool:
+    """`None` or `tf.newaxis` in brackets."""
+    if not isinstance(index, cst.Index):
+        return False
+    value = index.value
+    return is_none(value) or (isinstance(value, cst.Attribute) and value.attr.value == "newaxis")
+
+
+def _is_column(node: cst.Subscript) -> bool:
+    """`x[:, None]` or `x[..., tf.newaxis]`: an axis more, the last of what has one."""
+    if len(node.slice) != 2 or not _is_new_axis(node.slice[1].slice):
+        return False
+    first = node.slice[0].slice
+    if isinstance(first, cst.Slice):
+        return first.lower is first.upper is first.step is None
+    return isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis)
 
 
 def _shape(node: cst.BaseExpression) -> str:
@@ -155,3 +179,6 @@ class _Calls(cst.CSTVisitor):
 
     def visit_Call(self, node: cst.Call) -> None:
         self.found.append(self.imports.resolve(node.func) or "")
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        self.found += ["newaxis" for one in node.slice if _is_new_axis(one.slice)]

@@ -313,7 +313,8 @@ def test_labels_that_get_two_values(first: str, then: str) -> None:
     tail = "estimator.evaluate(input_fn)\n"
     new, findings = migrate(DENSE + PREDICTS + first + "\n" + then.strip() + "\n" + LOSS + METRICS + MEASURED, tail)
     if not [f for f in findings if f.severity is Severity.MANUAL]:
-        assert new.count("labels * 2.0") == 2 and "loss=" not in new and "update_state(labels, logits)" in new
+        assert new.count("labels * 2.0") == 2 and "update_state(labels, logits)" in new
+        assert "loss=loss_fn" in new or "def compute_loss" in new
 
 
 def test_without_labels_is_to_predict() -> None:
@@ -378,3 +379,17 @@ def test_a_metric_of_an_entry_beside_one_that_gets_another_value(old: str, new: 
     tail = "estimator.evaluate(input_fn)\n"
     _, findings = migrate(body + MEASURED, tail, head="def model_fn(features, mode):")
     assert bool([f for f in findings if f.severity is Severity.MANUAL]) is refused
+
+
+@pytest.mark.parametrize("index", ["[:, None]", "[:, tf.newaxis]", "[..., None]"])
+def test_labels_that_are_made_a_column(index: str) -> None:
+    """Keras makes labels of one number a column before it calls a loss: done again, every label meets every output."""
+    new, findings = migrate(DENSE + LOSS.replace("labels,", f"labels{index},") + END)
+    assert not findings or all(f.severity is not Severity.MANUAL for f in findings)
+    assert "loss=tf.keras.losses.MeanSquaredError()" in new and index not in new
+    twice = f"labels = labels{index} * 2.0\n"
+    new, findings = migrate(DENSE + twice + LOSS + END)
+    assert "loss=" not in new and "def compute_loss" in new and index in new
+    own = f"loss = tf.reduce_mean(tf.square(labels{index} - logits))\n"
+    new, findings = migrate(DENSE + own + END)
+    assert "loss=" not in new and "def compute_loss" in new and index in new
