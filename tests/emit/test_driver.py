@@ -346,8 +346,8 @@ def test_a_graph_around_the_driver_blocks() -> None:
 
 IMPORTS = "import keras_estimator  # before TensorFlow: it chooses Keras 2\nimport tensorflow.compat.v1 as tf"
 SURROUNDINGS = {
-    "one line": "if go: print(estimator.train(input_fn))",
-    "result": "print(estimator.train(input_fn))",
+    "one line": "if go: keep(estimator.train(input_fn))",
+    "result": "keep(estimator.train(input_fn))",
 }
 
 
@@ -461,7 +461,7 @@ LENT_TO = {
 @pytest.mark.parametrize("name", LENT_TO)
 def test_an_estimator_given_away_to_train(name: str) -> None:
     body, call = LENT_TO[name]
-    text = lending(body, "estimator.train(input_fn, steps=3)\n" + call)
+    text = lending(body, "estimator.train(input_fn, steps=3)\n" + call).replace("print(epoch, one)", "keep(epoch, one)")
     assert manual(run(text)[1]) == ["TFM103"]
     new, findings = run(text, style="auto")
     assert "keras_estimator.Estimator(" in new and not manual(findings)
@@ -651,3 +651,12 @@ def test_estimators_that_train_in_one_folder(name: str) -> None:
     new, findings = run(text)
     told = [finding.message for finding in findings if "in the same model_dir" in finding.message]
     assert (bool(told), new == text) == ((True, True) if name in SHARED else (False, False)), findings
+
+
+@pytest.mark.parametrize("shows", ["print", "repr", "str"])
+def test_the_result_of_a_training_may_be_shown(shows: str) -> None:
+    """What only shows that there is an object is no obstacle; a function of that name in the file is."""
+    text = program(driver=f"trained = estimator.train(input_fn, steps=3)\n{shows}(trained)")
+    assert f"{shows}(trained)" in migrated(text) and "KerasEstimator(" in migrated(text)
+    own = text.replace("def input_fn", f"def {shows}(one):\n    return keep(one)\n\n\ndef input_fn")
+    assert manual(run(own)[1])[:1] == ["TFM103"]

@@ -58,10 +58,6 @@ PARTS_OF_ONE_MODE = {
         f"net = features\nif mode == {TRAIN}:\n    net = tf.layers.dropout(features, training=True)\n"
         "logits = tf.layers.dense(net, 1)\n"
     ),
-    "a rate that depends on the mode": (
-        f"rate = 0.5\nif mode != {TRAIN}:\n    rate = 0.0\nnet = tf.layers.dropout(features, rate, training=True)\n"
-        "logits = tf.layers.dense(net, 1)\n"
-    ),
 }
 
 
