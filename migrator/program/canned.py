@@ -607,8 +607,12 @@ class _Writer:
     def _made_before(self, name: cst.Name, call: cst.Call) -> cst.BaseExpression | None:
         """What a name stands for that only this call reads; the lines that made it go."""
         made = made_before(self.file, name, call, self._is_of_optimizers, self._is_lambda)
-        if made is None or any(name.value in text for text in self.others):
+        if made is None:
             return None
+        stem = self.file.path.parent.name if self.file.path.stem == "__init__" else self.file.path.stem
+        inside = any(isinstance(one, cst.FunctionDef) for one in path_to(self.file.module, made.lines[0]))
+        if not inside and any(name.value in text and stem in text for text in self.others):
+            return None  # a file that may import the name
         for line in made.lines:
             self._remove_statement(line)
         return made.value

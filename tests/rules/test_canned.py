@@ -565,3 +565,26 @@ main()
 """
     _, findings = run(TOP + lines)
     assert "TFM190" not in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+IN_A_SCRIPT = """\
+import tensorflow as tf
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": [1.0, 2.0]}, [0, 1])).batch(2)
+
+columns = [tf.feature_column.numeric_column("x")]
+optimizer = tf.train.AdagradOptimizer(0.5)
+estimator = tf.estimator.LinearRegressor(columns, optimizer=optimizer)
+estimator.train(input_fn, steps=3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "follows"),
+    [("optimizer = None\n", True), ("import script\n\nprint(script.optimizer)\n", False)],
+)
+def test_an_optimizer_of_a_script_that_another_file_may_name(other: str, follows: bool) -> None:
+    results = run_project({"script.py": IN_A_SCRIPT, "other.py": other})
+    found = [f.code for _, findings in results.values() for f in findings if f.severity is Severity.MANUAL]
+    assert ("TFM190" not in found) is follows
