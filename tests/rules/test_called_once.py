@@ -77,7 +77,7 @@ def test_findings_name_the_lines_as_they_were_written() -> None:
 
 def test_a_function_that_does_something_else_there_stays() -> None:
     main = MAIN.format("params = 1\n    estimator.train(input_fn, steps=steps)")
-    assert refused(TOP + BUILDER + main.replace("    print", "    print(build('n'))\n    print"))
+    assert refused(TOP + BUILDER + main.replace("    print", "    keep(build('n'))\n    print"))
     assert stays(TOP + BUILDER.replace("    params =", "    if not folder:\n        return None\n    params =") + main)
     assert refused(TOP + "import functools\n\n\n@functools.lru_cache\n" + BUILDER.partition("\n")[2] + main)
     # `input_fn` is another one in main.
