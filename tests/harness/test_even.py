@@ -17,7 +17,8 @@ def even(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
     import even
 
     yield even
-    sys.modules.pop("even", None)
+    for name in ("even", "parts"):
+        sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 64, 1000])

@@ -52,6 +52,15 @@ PAIRS = Path(__file__).parent / "pairs"
                 "wrong_clip": ("DIFFERENT", "L4b"),
             },
         ),
+        # A DropoutWrapper in batches of a fixed size, and a rate that changes at a step that no run reaches.
+        (
+            "wrapped",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "wrong_rate": ("DIFFERENT", "L0b"),
+                "wrong_boundary": ("DIFFERENT", "L4b"),
+            },
+        ),
         # A network that multiplies in bfloat16, by a custom getter and by a policy of Keras.
         (
             "half",

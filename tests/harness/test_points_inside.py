@@ -113,3 +113,13 @@ def test_eager_variables_of_a_support_file_are_assigned(points: Any, tmp_path: P
     capture = SimpleNamespace(graph=SimpleNamespace(get_collection=lambda _: []), applied=[])
     points.of_session(tf, point, 1, points.Points({"points": [point] * 2}), None, capture, [part], {})
     assert [one.value.tolist() for one in copies] == [[7], [7]] and int(step.value) == 2
+
+
+def test_a_step_of_a_point_draws_what_it_drew_in_the_training(points: Any) -> None:
+    """By how many steps came before it, wherever in the run of single steps it is."""
+    given = points.Points({"points": [{"step": 1}, {"step": 2}, {"step": 400}, {"step": 400}]})
+    assert [given.before(place) for place in range(4)] == [0, 1, 399, 399]
+    assert [points.Points({}).before(place) for place in range(3)] == [0, 1, 2]
+    numpy = SimpleNamespace(gather=np.take, constant=np.array, int64=np.int64, minimum=np.minimum)
+    assert [int(given.before_tensor(numpy, place)) for place in range(5)] == [0, 1, 399, 399, 399]
+    assert points.Points({}).before_tensor(numpy, 7) == 7

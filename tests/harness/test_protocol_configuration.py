@@ -238,6 +238,56 @@ class TestDropout:
         assert level.status is status
         assert status is Status.EQUIVALENT or "at each time step" in level.differences[0].causes[0]
 
+    @pytest.mark.parametrize(
+        ("theirs", "decides"),
+        [
+            ({"dropout_rates": (0.3,)}, False),
+            ({"dropout_rates": (0.4,)}, True),
+            ({"dropout_rates": (), "draws": 1, "dropout_inputs": ()}, False),
+            ({"dropout_rates": (), "dropout_inputs": ()}, False),  # none there: L3 has a mask on one side
+            ({"dropout_rates": (0.3, 0.3), "dropout_inputs": ((8,), (8,))}, True),
+        ],
+    )
+    @pytest.mark.parametrize("swapped", [False, True])
+    def test_a_rate_that_is_computed_is_left_to_the_numbers(
+        self, theirs: dict[str, object], decides: bool, swapped: bool
+    ) -> None:
+        """A placeholder or a schedule: both programs have a dropout, whose rate nobody can read in one of them."""
+        computed: dict[str, object] = {"dropout_rates": (), "dropout_inputs": ((8,),)}
+        known: dict[str, object] = {"dropout_inputs": ((8,),), **theirs}
+        if theirs["dropout_rates"] == (0.4,):  # where both are known, another rate is another setting
+            computed["dropout_rates"] = (0.3,)
+        sides = (known, computed) if swapped else (computed, known)
+        level = judge(*sides)
+        assert (level.status is Status.DIFFERENT) == decides
+
+    @pytest.mark.parametrize(
+        ("rates", "loops", "decides"),
+        [
+            ((0.2, 0.3) * 6, (0,) * 12, False),
+            ((0.2, 0.3, 0.3), (0,) * 3, True),
+            ((0.2, 0.2), (0, 0), True),
+            ((0.2, 0.3), (0, 0), True),
+        ],
+    )
+    def test_a_loop_of_python_over_time_draws_as_often_as_one_of_the_graph(
+        self, rates: tuple[float, ...], loops: tuple[int, ...], decides: bool
+    ) -> None:
+        looped: dict[str, object] = {
+            "dropout_rates": (0.2, 0.3),
+            "dropout_loops": (1, 1),
+            "dropout_inputs": ((5,), (8,)),
+            "dropout_after": (0, 2),
+        }
+        unrolled: dict[str, object] = {
+            "dropout_rates": rates,
+            "dropout_loops": loops,
+            "dropout_inputs": ((5,), (8,)) * (len(rates) // 2),
+            "dropout_after": (0, 2) * (len(rates) // 2),
+        }
+        for sides in ((looped, unrolled), (unrolled, looped)):
+            assert (judge(*sides).status is Status.DIFFERENT) == decides
+
     def test_a_program_without_dropout_has_one_row(self) -> None:
         names = [field.name for field in configuration.fields(*pair())]
         assert "dropout rates" in names and "dropout inputs" not in names

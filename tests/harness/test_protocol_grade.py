@@ -9,7 +9,7 @@ from numpy_programs import Program, migrated_of, run
 
 from migrator.harness.protocol import grade, verdict
 from migrator.harness.protocol.grade import Grade
-from migrator.harness.protocol.results import Artefact, LevelResult, Status
+from migrator.harness.protocol.results import Artefact, Control, LevelResult, Status
 from migrator.harness.recording import Evaluation, Lines, Recording
 
 PROGRAM = Program(steps=20)
@@ -70,12 +70,94 @@ def test_digits_are_those_of_the_worst_of_the_steps_vouched_for(factor: float, s
 def test_the_headline_in_plain_words() -> None:
     one = found(steps=29, of_steps=29, trainers=3, apart=2e-8, levels=("L5", "L7", "L8"))
     assert grade.headline(replace(one, artefacts=("predictions of call 1", "predictions of call 2"))) == (
-        "29 steps on 3 trainers: the losses agree to 7 digits, and so do the evaluations and predictions of the same "
-        "weights"
+        "29 steps on 3 trainers: the losses agree to 7 digits, and the evaluations and predictions with the same "
+        "weights agree too"
     )
     names = ("predictions", "exported model, signature serving_default", "exported weights")
     assert grade.headline(replace(one, artefacts=names)).endswith(
-        "so do the evaluations, predictions and exported models of the same weights"
+        "and the evaluations, predictions and exported models with the same weights agree too"
+    )
+
+
+@pytest.mark.parametrize(
+    ("apart", "losses", "joined"),
+    [
+        (None, "were not compared", "but the {} with the same weights agree"),
+        (0.0, "are the same bit for bit", "and the {} with the same weights agree too"),
+        (3e-2, "agree to 1 digit", "and the {} with the same weights agree too"),
+        (2e-8, "agree to 7 digits", "and the {} with the same weights agree too"),
+        (2.0, "agree within their noise", "and the {} with the same weights agree too"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("levels", "artefacts", "listed"),
+    [
+        (("L5",), (), ""),
+        (("L5", "L7"), (), "evaluations"),
+        (("L5", "L8"), ("predictions",), "predictions"),
+        (("L5", "L8"), ("exported model",), "exported models"),
+        (("L5", "L7", "L8"), ("exported model",), "evaluations and exported models"),
+        (("L5", "L7", "L8"), ("predictions", "exported model"), "evaluations, predictions and exported models"),
+    ],
+)
+def test_the_headline_is_a_sentence_in_all_combinations(
+    apart: float | None, losses: str, joined: str, levels: tuple[str, ...], artefacts: tuple[str, ...], listed: str
+) -> None:
+    one = found(steps=20, of_steps=20, apart=apart, levels=levels, artefacts=artefacts)
+    rest = f", {joined.format(listed)}" if listed else ""
+    assert grade.headline(one) == f"20 steps: the losses {losses}{rest}"
+
+
+@pytest.mark.parametrize(
+    ("steps", "of", "said"), [(1, 1, "1 step"), (0, 1, "0 of 1 step"), (1, 20, "1 of 20 steps"), (20, 20, "20 steps")]
+)
+def test_steps_are_counted_in_words(steps: int, of: int, said: str) -> None:
+    assert grade.headline(found(steps=steps, of_steps=of, apart=0.0)).startswith(f"{said}: the losses are")
+
+
+RATE = Control.of("a learning rate 1% higher", True, 812.3)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), ""),
+        (
+            (level("L5s", ratio=0.0, tolerance=8.0),),
+            "; the losses of several trainers in a fixed order agree bit for bit",
+        ),
+        ((level("L6", excluded="an error of 5 % was excluded"),), "; running freely, an error of 5 % was excluded"),
+        ((level("L7"),), "; the evaluations agree too"),
+        ((level("L7", Status.NOT_APPLICABLE),), ""),
+        ((level("L7"), level("L8")), "; the evaluations agree too; so it is"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("control", "wrong"),
+    [
+        (None, ""),
+        (RATE, "; a learning rate 1% higher stands out by 812 noise floors"),
+        (replace(RATE, ratio=None), ""),
+        (Control("a run without updates", True, 9.0), "; a run without updates stands out by 9 noise floors"),
+    ],
+)
+@pytest.mark.parametrize(("steps", "counted"), [(1, "1 step"), (15, "15 steps")])
+def test_the_sentence_of_a_verdict_in_all_combinations(
+    more: tuple[LevelResult, ...], said: str, control: Control | None, wrong: str, steps: int, counted: str
+) -> None:
+    levels = [level(name) for name in verdict.REQUIRED[:5]]
+    levels += [level("L4", ratio=0.0, tolerance=8.0, control=control), level("L5", horizon_step=steps), *more]
+    assert verdict.decide(levels).sentence == (
+        f"weights and optimizer state agree bit for bit, and the losses of {counted} agree as far as they were measured"
+        f"{said}{wrong}"
+    )
+
+
+def test_a_ratio_is_said_with_what_is_accepted() -> None:
+    levels = [level(name, ratio=0.21, tolerance=8.0, horizon_step=20) for name in verdict.REQUIRED]
+    assert verdict.decide(levels).sentence == (
+        "weights and optimizer state agree within 0.21 noise floors (accepted: 8), and the losses of 20 steps agree "
+        "within 0.21 noise floors (accepted: 8)"
     )
 
 

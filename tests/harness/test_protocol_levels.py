@@ -189,7 +189,7 @@ class TestLayerOutputs:
     def test_they_agree(self, original: Recording, migrated: Recording, limits: Tolerance) -> None:
         level = self.judge(original, migrated, limits)
         assert level.status is Status.EQUIVALENT
-        assert level.summary == "the first loss agrees bit for bit; so do the outputs of 2 layers"
+        assert level.summary == "the first loss agrees bit for bit; the outputs of 2 layers agree too"
         assert level.notes == ()
 
     def test_the_first_that_differs_is_the_first_divergence(self, original: Recording, limits: Tolerance) -> None:
@@ -427,7 +427,7 @@ class TestHorizon:
     def test_nothing_is_vouched_for_without_a_control(self) -> None:
         level = l5_trajectory.judge(flat(), flat(), None, {}, with_floors(lambda n: 1e-6), "a rate 1% higher")
         assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED)
-        assert level.summary == "the control could not be run: a rate 1% higher"
+        assert level.summary == "the control could not be run: the migrated program with a rate 1% higher"
         assert level.horizon_step == 0
 
 

@@ -623,6 +623,95 @@ def test_noise_is_the_same_in_both_programs(runner: Runner) -> None:
     assert original.draws == migrated.draws == 1
 
 
+SAME = """
+class Same(tf.nn.rnn_cell.RNNCell):
+    state_size, output_size = 1, 16
+
+    def call(self, inputs, state):
+        return inputs, state
+
+def of_cell(net, **options):
+    cell = tf.nn.rnn_cell.DropoutWrapper(Same(), input_keep_prob=0.75, **options)
+    return tf.nn.dynamic_rnn(cell, net[:, None], dtype=tf.float32)[0][:, 0]
+
+def model_fn("""
+OF_LAYER = "tf.layers.dropout(net, 0.25, training=mode == tf.estimator.ModeKeys.TRAIN)"
+OF_STATES = "variational_recurrent=True, input_size=tf.TensorShape([16]), dtype=tf.float32"
+
+
+@pytest.fixture(scope="module")
+def of_layer(runner: Runner) -> tuple[Recording, str]:
+    """An original with a dropout layer, and where its initial values are."""
+    assert OF_LAYER in ORIGINAL and "\ndef model_fn(" in ORIGINAL
+    original, folder = runner.run("original", ORIGINAL, "momentum", steps=4)
+    return original, save(folder / "initial.npz", dict(original.initial))
+
+
+@pytest.mark.parametrize("size", ["8", "8, drop_remainder=True"], ids=["any size", "fixed size"])
+@pytest.mark.parametrize(
+    ("form", "rates", "draws"),
+    [
+        ("tf.nn.dropout(net, 0.75)", (0.25,), 0),
+        ("tf.nn.dropout(net, keep_prob=tf.constant(0.75))", (0.25,), 0),
+        ("tf.nn.dropout(net, rate=tf.placeholder_with_default(0.25, []))", (), 0),
+        ("tf.nn.dropout(net, rate=0.25, noise_shape=[tf.shape(net)[0], 16])", (0.25,), 0),
+        ("tf.compat.v2.nn.dropout(net, 0.25)", (0.25,), 0),
+        ("of_cell(net)", (0.25,), 0),
+        (f"of_cell(net, {OF_STATES})", (), 1),
+        ("net * tf.cast(tf.random_uniform(tf.shape(net)) >= 0.25, tf.float32) / 0.75", (), 1),
+    ],
+)
+def test_every_form_of_dropout_drops_the_same(
+    runner: Runner, of_layer: tuple[Recording, str], form: str, rates: tuple[float, ...], draws: int, size: str
+) -> None:
+    known, initial = of_layer
+    body = ORIGINAL.replace("\ndef model_fn(", SAME).replace(OF_LAYER, form).replace(".batch(8)", f".batch({size})")
+    original, _ = runner.run("original", body, "momentum", initial=initial, steps=4)
+    assert losses(original) == pytest.approx(losses(known), rel=1e-5)
+    assert (original.dropout_rates, original.draws) == (rates, draws)
+    assert original.dropout_inputs == (() if draws else ((16,),))
+    assert known.dropout_after == (2,) and original.dropout_after == (() if draws else (2,))
+    assert original.dropout_loops == ((1,) if "of_cell(net)" in form else (0,))
+
+
+OF_KERAS_CELL = """
+class Same(tf.keras.layers.Layer):
+    state_size = output_size = 16
+
+    def call(self, inputs, states):
+        return inputs, states
+
+class Mask(tf.keras.layers.Layer):
+    def call(self, x, training=None):
+        return FORM if training else x
+
+def build():
+"""
+
+
+@pytest.mark.parametrize(
+    ("form", "rates", "draws"),
+    [
+        ("tf.keras.layers.RNN(tf.nn.RNNCellDropoutWrapper(Same(), input_keep_prob=0.75))(net[:, None])", (0.25,), 0),
+        ("tf.compat.v1.nn.dropout(x, keep_prob=0.75)", (0.25,), 0),
+        ("tf.nn.experimental.stateless_dropout(x, 1 - tf.constant(0.75), seed=[1, 2])", (0.25,), 0),
+        ("x * tf.cast(tf.random.uniform(tf.shape(x)) >= 0.25, x.dtype) / 0.75", (), 1),
+    ],
+)
+def test_every_form_of_dropout_drops_the_same_in_keras(
+    runner: Runner, form: str, rates: tuple[float, ...], draws: int
+) -> None:
+    """In batches of a fixed size, whose random numbers have sizes that are known while the step is traced."""
+    original, folder = runner.run("original", ORIGINAL, "momentum", steps=4)
+    body = MIGRATED.replace("\ndef build():\n", OF_KERAS_CELL.replace("FORM", form if "x" in form[:30] else "x"))
+    body = body.replace("tf.keras.layers.Dropout(0.25)(net)", form if "(net" in form else "Mask()(net)")
+    body = body.replace(".batch(8)", ".batch(8, drop_remainder=True)")
+    initial = transplanted(folder, original)
+    migrated, _ = runner.run("migrated", body, "momentum", initial=initial, replay=str(folder / "record"), steps=4)
+    assert losses(migrated) == pytest.approx(losses(original), rel=1e-5)
+    assert (migrated.dropout_rates, migrated.draws) == (rates, draws)
+
+
 def test_the_recorder_changes_no_bit(runner: Runner) -> None:
     for program, body in (("original", ORIGINAL), ("migrated", MIGRATED)):
         plain = runner.output(program, body, "momentum", recorded=False)

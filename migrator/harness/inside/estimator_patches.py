@@ -249,24 +249,12 @@ def patch_dropout(tf, recorder):
 
     parts.wrap(kinds[-1], "call", call)
 
-    def function(original, x, *args, **kwargs):
-        rate = kwargs.get("rate")
-        if rate is None:
-            keep = kwargs.get("keep_prob", args[0] if args else None)
-            rate = None if keep is None else 1.0 - keep
-        if not recorder.building or inside:
-            return original(x, *args, **kwargs)
+    def function(call, x, rate, noise_shape):
+        if not recorder.building or inside or even.is_zero(rate):
+            return call()
         note(rate, x)
-        if not pin or rate is None:
-            return original(x, *args, **kwargs)
-        noise_shape = kwargs.get("noise_shape", args[1] if len(args) > 1 else None)
-        return even.dropout(tf, x, rate, noise_shape, pin, recorder.place())
+        return even.dropout(tf, x, rate, noise_shape, pin, recorder.place()) if pin else call()
 
-    # In TensorFlow 1 the module that programs import is another one than its compat.v1.
-    modules = [tf.nn]
-    if tf.__version__.startswith("1."):
-        modules.append(importlib.import_module("tensorflow").nn)
-    for module in modules:
-        parts.wrap(module, "dropout", function)
+    even.watch_dropouts(function)
     if pin:
-        even.install(tf, lambda: recorder.building and not inside, recorder.saw_draw, recorder.place)
+        even.install(tf, lambda: recorder.building and not inside, recorder.saw_draw, recorder.place, recorder.pending)

@@ -9,6 +9,7 @@ rate, its scale, its place, whether it is at work and draws anew, also where a p
 import importlib
 
 import numpy as np
+import parts
 
 # The golden ratio's share: multiples of it, without their whole part, fill the interval from 0 to 1 evenly.
 _STEP = 0.6180339887498949
@@ -111,18 +112,62 @@ def _asked(training):
 
 def _known(tf, noise_shape, inputs):
     """The shape of a mask as a tensor; what it leaves open is that of the inputs."""
+    if hasattr(noise_shape, "as_list"):
+        noise_shape = noise_shape.as_list()
     if isinstance(noise_shape, (list, tuple)):
+        given = [getattr(one, "value", one) for one in noise_shape]  # TensorFlow 1 has sizes that are objects
         sizes = tf.shape(inputs)
-        return tf.stack(
-            [sizes[axis] if one is None else tf.cast(one, tf.int32) for axis, one in enumerate(noise_shape)]
-        )
+        return tf.stack([sizes[axis] if one is None else tf.cast(one, tf.int32) for axis, one in enumerate(given)])
     return tf.convert_to_tensor(noise_shape)
 
 
-def install(tf, at_work, saw, place):
-    """From now on random numbers for a batch whose size is known only when a step runs are even, where ``at_work()``:
-    a mask that a program makes by itself, or noise. ``saw(shape)`` is called for each, ``place()`` is that of the step.
-    Initial values have known sizes.
+def is_zero(rate):
+    """Whether a dropout of this rate drops nothing, and draws nothing."""
+    return isinstance(rate, (int, float)) and rate == 0
+
+
+def watch_dropouts(around):
+    """From now on each dropout that TensorFlow computes is ``around(call, x, rate, noise_shape)``, whatever name it was
+    asked for by: functions of all interfaces, wrappers of cells, contrib. ``call()`` does what was asked.
+    """
+    module = importlib.import_module("tensorflow.python.ops.nn_ops")
+
+    def function(original, x, rate, noise_shape=None, *args, **kwargs):
+        return around(lambda: original(x, rate, noise_shape, *args, **kwargs), x, rate, noise_shape)
+
+    # What all others call; TensorFlow 1 has it as the one of TensorFlow 2.
+    parts.wrap(module, "_dropout" if hasattr(module, "_dropout") else "dropout_v2", function)
+
+
+def settle(tf, pending, reached, saw, place):
+    """Puts even numbers in the place of those ``pending`` ones that are drawn for the operations ``reached``."""
+    for drawn, make in pending:
+        operation = drawn.op
+        if operation.name not in reached:
+            continue
+        saw(drawn)
+        context = operation._get_control_flow_context()
+        with drawn.graph.as_default(), tf.control_dependencies(None), drawn.graph.device(operation.device):
+            at = place()
+            if context is not None:
+                context.Enter()
+            made = make(tf, tf.constant(drawn.shape.as_list(), tf.int32), drawn.dtype, at)
+            if context is not None:
+                context.Exit()
+        for consumer in drawn.consumers():
+            for place_of_input, tensor in enumerate(consumer.inputs):
+                if tensor is drawn:
+                    consumer._update_input(place_of_input, made)
+    del pending[:]
+
+
+def install(tf, at_work, saw, place, pending=None):
+    """From now on random numbers of a step are even, where ``at_work()``: a mask of the program's own, or noise.
+    ``saw(shape)`` is called for each, ``place()`` is that of the step.
+
+    Initial values have sizes that are known when a graph is built, as a batch may have. ``pending(graph)`` is the list
+    of what is drawn so in a graph that has both: `settle` tells them apart once it is known what a step computes. None
+    where a graph has no initial values.
     """
     static = importlib.import_module("tensorflow.python.framework.tensor_util").constant_value
     generated = importlib.import_module("tensorflow.python.ops.gen_random_ops")
@@ -132,8 +177,13 @@ def install(tf, at_work, saw, place):
         original = getattr(generated, name)
 
         def wrapper(shape, dtype, *args, **kwargs):
-            if inside or not at_work() or not hasattr(shape, "graph") or static(shape) is not None:
+            if inside or not at_work() or not hasattr(shape, "graph"):
                 return original(shape, dtype, *args, **kwargs)
+            later = pending(shape.graph) if pending is not None and static(shape) is not None else None
+            if later is not None:
+                found = original(shape, dtype, *args, **kwargs)
+                later.append((found, make))
+                return found
             saw(shape)
             inside.append(True)
             try:

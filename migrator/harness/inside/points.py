@@ -31,6 +31,17 @@ class Points(object):
         """Whether the steps of all points were taken."""
         return bool(self.given) and place >= len(self.given)
 
+    def before(self, place):
+        """How many steps of the training came before the one at this place."""
+        return int(self.given[place]["step"]) - 1 if 0 <= place < len(self.given) else place
+
+    def before_tensor(self, tf, place):
+        """As `before`, for a place that is a tensor."""
+        if not self.given:
+            return place
+        steps = tf.constant([int(point["step"]) - 1 for point in self.given], tf.int64)
+        return tf.gather(steps, tf.minimum(place, len(self.given) - 1))
+
     def weights(self, point, place):
         values = _arrays(point["weights"])
         return values if self.seed is None else parts.moved_one_ulp(values, self.seed + 1000 * place)

@@ -9,6 +9,7 @@ import time
 import batches
 import drawn
 import estimator_patches
+import even
 import nudged
 import numpy as np
 import own_optimizers
@@ -24,9 +25,11 @@ from capture import AVERAGED, PLACE, Capture
 from folder import call_boundaries
 from redirect import Redirect
 from step_hook import make_hook
-from tracing import Sources, loops_of, watch_clipping
+from tracing import Sources, ancestors, known_number, loops_of, watch_clipping
 from turns import Turnstile, wanted
 
+#: Where a graph keeps the numbers of known sizes that are drawn in it.
+DRAWN = "_drawn_of_known_size"
 RATE_TENSORS = ("_learning_rate_tensor", "_lr_t")
 #: How the module begins that makes Estimators of Keras models: keras.py with TensorFlow 1.15, keras_lib.py later.
 _KERAS_MODELS = "tensorflow_estimator.python.estimator.keras"
@@ -108,6 +111,7 @@ class EstimatorRecorder(object):
         self.threads.calling_model = True
         try:
             spec = original(estimator, features, labels, mode, config)
+            self.settle(graph, [spec.loss, *capture.targets])
         finally:
             self.threads.calling_model = False
             self.threads.tracing = None
@@ -205,13 +209,27 @@ class EstimatorRecorder(object):
         traced = self.traced
         if traced is None:
             return
-        try:
-            rate = parts.float32(float(rate))
-        except (TypeError, ValueError):
-            rate = None
+        rate = known_number(rate)
         if rate == 0.0:  # drops nothing
             return
         traced.dropouts.append((rate, parts.features_of(inputs), Sources(inputs)))
+
+    def pending(self, graph):
+        """What is drawn in a graph and may be an initial value; None for a function of a step, which makes none."""
+        capture = self.traced or self.capture
+        if getattr(graph, "building_function", False) and (capture is None or graph is not capture.graph):
+            return None
+        if getattr(graph, DRAWN, None) is None:
+            setattr(graph, DRAWN, [])  # goes with the graph
+        return getattr(graph, DRAWN)
+
+    def settle(self, graph, losses):
+        """Decides what of the numbers that a graph draws are those of a step: these losses depend on them."""
+        drawn = getattr(graph, DRAWN, None)
+        if drawn:
+            even.settle(
+                self.tf, drawn, ancestors([one for one in losses if one is not None]), self.saw_draw, self.place
+            )
 
     def saw_draw(self, shape):
         traced = self.traced

@@ -44,6 +44,7 @@ from tracing import (
     LayerTrace,
     Sources,
     ancestors,
+    known_number,
     loops_of,
     one_value,
     own_weights,
@@ -88,7 +89,7 @@ class Step(object):
         self.taken = []  # (gradient, variable) as a GradientTape gave them
         self.dropouts = []  # (rate, shape of an example, Sources) of every dropout that is at work
         self.mask_loops = []  # in how many loops recurrent layers, and the program itself, draw masks
-        self.in_masks = False
+        self.in_masks = False  # whether what draws is noted already
         self.layers = LayerTrace()
         self.clipping = Clipping()
         self.updates = 0  # assignments to moving averages
@@ -98,6 +99,14 @@ class Step(object):
         self.optimizer = None
         self.differentiated = 0  # how often gradients were asked for
         self.applied = 0  # how often an optimizer was given gradients
+
+    def as_noted(self, call):
+        """The result of a call whose dropouts are noted already."""
+        before, self.in_masks = self.in_masks, True
+        try:
+            return call()
+        finally:
+            self.in_masks = before
 
 
 class KerasRecorder(object):
@@ -533,30 +542,17 @@ class KerasRecorder(object):
         with own_optimizers.scaled_rate(optimizer, self.own_factor):
             return original(optimizer, pairs, *args, **kwargs)
 
-    def keeping(self, original, x, *args, **kwargs):
-        """tf.nn.dropout in a model_fn of TensorFlow 1 code."""
-        rate = kwargs.get("rate")
-        if rate is None:
-            keep = kwargs.get("keep_prob", args[0] if args else None)
-            rate = None if keep is None else 1.0 - keep
-        noise_shape = kwargs.get("noise_shape", args[1] if len(args) > 1 else None)
-        return self.dropout_function(lambda: original(x, *args, **kwargs), x, rate, noise_shape)
-
-    def dropping(self, original, x, rate, noise_shape=None, *args, **kwargs):
-        """tf.nn.dropout as TensorFlow 2 has it."""
-        return self.dropout_function(lambda: original(x, rate, noise_shape, *args, **kwargs), x, rate, noise_shape)
-
     def dropout_function(self, call, x, rate, noise_shape):
+        """A dropout that is no layer's; ``call`` does what was asked."""
         step = getattr(self.tracing, "step", None)
-        if step is None or rate is None or (isinstance(rate, float) and rate == 0.0):  # drops nothing
+        if step is None or even.is_zero(rate):
             return call()
-        try:
-            known = parts.float32(float(rate))
-        except (TypeError, ValueError):
-            known = None
-        step.dropouts.append(_dropout(known, x, noise_shape))
         pin = self.plan.get("pin_dropout", True)
-        return even.dropout(self.tf, x, rate, noise_shape, pin, self.place()) if pin else call()
+        if not step.in_masks:
+            step.dropouts.append(_dropout(known_number(rate), x, noise_shape))
+        elif pin:
+            step.draws += 1
+        return even.dropout(self.tf, x, rate, noise_shape, pin, self.place()) if pin else step.as_noted(call)
 
     # -- training --
     def begin(self, model, strategy):
@@ -770,7 +766,7 @@ class KerasRecorder(object):
         step.dropouts.append(_dropout(parts.float32(layer.rate), inputs, shape_of(inputs)))
         pin = self.plan.get("pin_dropout", True)
         if not pin:
-            return original(layer, inputs, *args, **kwargs)
+            return step.as_noted(lambda: original(layer, inputs, *args, **kwargs))
         return even.of_layer(self.tf, layer, inputs, training, pin, self.place())
 
     def place(self):
@@ -784,8 +780,8 @@ class KerasRecorder(object):
         if self.training_depth or self.coordinated or self.place_in_loop is None:
             with self.tf.init_scope():
                 counter = self.points.counter(self.tf)
-            return counter.read_value()
-        return self.place_in_loop()
+            return self.points.before_tensor(self.tf, counter.read_value())
+        return self.points.before_tensor(self.tf, self.place_in_loop())
 
     def recurrent_masks(self, original, generator, ones, rate, training=None, count=1):
         """The masks of a recurrent layer. One that it draws for all time steps at once, of three axes, drops the same
@@ -798,11 +794,8 @@ class KerasRecorder(object):
         loops = loops_of(ones)
         step.mask_loops.append(None if loops is None else loops + at_once)
         at_once = at_once and self.plan.get("pin_dropout", True)
-        step.in_masks = True
-        try:
-            made = original(generator, ones[:, 0] if at_once else ones, rate, training=training, count=count)
-        finally:
-            step.in_masks = False
+        inputs = ones[:, 0] if at_once else ones
+        made = step.as_noted(lambda: original(generator, inputs, rate, training=training, count=count))
         if not at_once:
             return made
         several = made if isinstance(made, list) else [made]
@@ -1388,8 +1381,7 @@ def install(plan, folder):
     )
     masks = importlib.import_module(base + "layers.rnn.dropout_rnn_cell_mixin")
     parts.wrap(masks, "_generate_dropout_mask", recorder.recurrent_masks)
-    parts.wrap(tf.compat.v1.nn, "dropout", recorder.keeping)
-    parts.wrap(tf.nn, "dropout", recorder.dropping)
+    even.watch_dropouts(recorder.dropout_function)
     if plan.get("pin_dropout", True):
 
         def at_work():

@@ -152,7 +152,7 @@ def _patch_random(tf, plan, recorder):
         return recorder.dropout_function(lambda: original(inputs, rate, noise_shape, seed), inputs, rate, noise_shape)
 
     parts.wrap(drawn, "dropout", dropout)
-    parts.wrap(tf.nn, "dropout", recorder.dropping)
+    even.watch_dropouts(recorder.dropout_function)
     if not plan.get("pin_dropout", True):
         return
 
@@ -160,7 +160,7 @@ def _patch_random(tf, plan, recorder):
         return getattr(recorder.tracing, "step", None) is not None
 
     def normal(original, shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
-        if not at_work() or all(isinstance(size, int) for size in shape):
+        if not at_work() or tf.executing_eagerly():  # as initial values are made
             return original(shape, mean, stddev, dtype, seed)
         recorder.saw_draw()
         return mean + stddev * even.normal(tf, tf.stack(list(shape)), dtype or drawn.floatx(), recorder.place())

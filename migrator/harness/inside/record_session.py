@@ -272,6 +272,7 @@ class SessionRecorder(object):
         if len(capture.applied) == depth:
             kept = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
             capture.applied.append((optimizer, kept))
+        self.recorder.settle(known.graph, known.asked or known.losses or known.gradients)
         step = kwargs.get("global_step", args[0] if args else None)
         if step is not None:
             capture.counters.add(step.op.name)

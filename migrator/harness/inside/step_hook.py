@@ -188,7 +188,9 @@ def hook_class(recorder, hooks):
                 session = run_context.session
                 points.of_session(tf, point, place, recorder.points, session, self.capture, self.model, self.slots)
             place = getattr(self.capture.graph, PLACE, None)
-            return tf.train.SessionRunArgs(self.fetches(), None if place is None else {place: self.number - 1})
+            return tf.train.SessionRunArgs(
+                self.fetches(), None if place is None else {place: recorder.points.before(self.number - 1)}
+            )
 
         def fetches(self):
             """What is asked for with the step."""

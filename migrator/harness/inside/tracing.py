@@ -281,6 +281,30 @@ def _clipping_value(name, numbers, axes):
     return numbers[0] if axes is None else "%g along axes %s" % (numbers[0], axes)
 
 
+_ARITHMETIC = {
+    "Add": lambda a, b: a + b,
+    "AddV2": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "RealDiv": lambda a, b: a / b,
+    "Neg": lambda a: -a,
+    "Identity": lambda a: a,
+    "Cast": lambda a: a,
+}
+
+
+def known_number(value):
+    """A number that is known before anything runs, also one that is computed of such numbers, as float32 sees it; else
+    None.
+    """
+    found = _constant(value)
+    operation = getattr(value, "op", None) if hasattr(value, "graph") else None
+    if found is not None or getattr(operation, "type", None) not in _ARITHMETIC:
+        return found
+    given = [known_number(one) for one in operation.inputs]
+    return None if None in given else parts.float32(_ARITHMETIC[operation.type](*given))
+
+
 def _constant(value):
     """A number that is known before anything runs, as float32 sees it; else None."""
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from migrator.harness.protocol import measurements
-from migrator.harness.protocol.results import Artefact, LevelResult, Status
+from migrator.harness.protocol.results import Artefact, LevelResult, Status, counted
 from migrator.harness.recording import Recording
 
 STEPS, ARTEFACTS = "steps", "artefacts"
@@ -121,18 +121,22 @@ def _apart(original: Recording | None, migrated: Recording | None, steps: int) -
 
 def headline(found: Grade) -> str:
     """What a user wants to know first, as a sentence without its full stop: "29 steps on 3 trainers: the losses agree
-    to 7 digits, and so do the evaluations".
+    to 7 digits, and the evaluations with the same weights agree too".
     """
-    of = f" of {found.of_steps}" if found.of_steps != found.steps else ""
+    steps = counted(found.of_steps, "step")
+    if found.of_steps != found.steps:
+        steps = f"{found.steps} of {steps}"
     where = f" on {found.trainers} trainers" if found.trainers > 1 else ""
-    sentence = f"{found.steps}{of} steps{where}: the losses {_agreement(found.apart)}"
+    sentence = f"{steps}{where}: the losses {_agreement(found.apart)}"
     others = ["evaluations"] if "L7" in found.levels else []
     for words, name in (("predictions", "predictions"), ("exported models", "exported model")):
         others += [words] if any(one.startswith(name) for one in found.artefacts) else []
     if not others:
         return sentence
     listed = " and ".join([", ".join(others[:-1]), others[-1]] if len(others) > 1 else others)
-    return f"{sentence}, and so do the {listed} of the same weights"
+    if found.apart is None:
+        return f"{sentence}, but the {listed} with the same weights agree"
+    return f"{sentence}, and the {listed} with the same weights agree too"
 
 
 def _agreement(apart: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from migrator.harness.protocol import measurements
 from migrator.harness.protocol.l1_variables import AVERAGE
-from migrator.harness.protocol.results import Divergence, LevelResult, Reason, Status
+from migrator.harness.protocol.results import Divergence, LevelResult, Reason, Status, counted
 from migrator.harness.recording import Optimizer, Recording
 
 ID, TITLE = "L0b", "Same settings"
@@ -285,10 +286,12 @@ def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
     rates = sorted(original.dropout_rates), sorted(migrated.dropout_rates)
     equal = len(rates[0]) == len(rates[1]) and all(same(a, b) for a, b in zip(*rates, strict=True))
     causes = ("keep_prob is 1 - rate", "training=False switches a dropout off")
-    # A mask that a program draws by itself has no rate to be read, and drops the same: what comes of it decides.
-    fewer, drawn = len(rates[0]) - len(rates[1]), migrated.draws - original.draws
-    by_hand = fewer * drawn > 0
-    effect = "L3" if by_hand else ""
+    # A mask that a program draws by itself has no rate to be read, and drops the same: what comes of it decides. So it
+    # does where a rate is computed, or where a loop over time is one of Python in one of the programs.
+    unread, drawn = _unread(migrated) - _unread(original), migrated.draws - original.draws
+    fewer = len(rates[0]) - len(rates[1]) - unread
+    unrolled = _unrolled(original, migrated) or _unrolled(migrated, original)
+    effect = "L3" if fewer * drawn > 0 or (unread and not fewer) or unrolled else ""
     fields = [Field("dropout rates", str(rates[0]), str(rates[1]), equal, causes, effect=effect)]
     if not rates[0] and not rates[1] and not original.dropout_inputs and not migrated.dropout_inputs:
         return tuple(fields)
@@ -307,12 +310,26 @@ def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
         else:
             fields.append(Field(name, _text(ours), _text(theirs), ours == theirs, moved, effect=effect))
     often = _drawn(original), _drawn(migrated)
-    if None not in often:
+    if None not in often and not unrolled:
         each = (
             "a DropoutWrapper draws at each time step, as dropout= of LSTM and GRU does; SpatialDropout1D draws once",
         )
         fields.append(Field("masks of dropouts", *often, often[0] == often[1], each))
     return tuple(fields)
+
+
+def _unread(recording: Recording) -> int:
+    """How many dropouts have a rate that is computed: from what a session is fed, say."""
+    return max(len(recording.dropout_inputs) - len(recording.dropout_rates), 0)
+
+
+def _unrolled(looped: Recording, other: Recording) -> bool:
+    """Whether one program draws in a loop over time what the other draws for each step of time by itself."""
+    if not looped.dropout_loops or not all(looped.dropout_loops) or any(one != 0 for one in other.dropout_loops):
+        return False
+    ours, theirs = Counter(looped.dropout_rates), Counter(other.dropout_rates)
+    times = {theirs[rate] / count for rate, count in ours.items()}
+    return ours.keys() == theirs.keys() and len(times) == 1 and min(times) > 1.0
 
 
 def _drawn(recording: Recording) -> str | None:
@@ -456,7 +473,7 @@ def judge(original: Recording, migrated: Recording) -> LevelResult:
         TITLE,
         Status.EQUIVALENT,
         f"{', '.join(rules)}: {len(optimizer)} optimizer fields, the rate of every step, batch sizes "
-        f"{list(_first_sizes(original))} and {len(original.dropout_rates)} dropout rate(s) agree",
+        f"{list(_first_sizes(original))} and {counted(len(original.dropout_rates), 'dropout rate')} agree",
         notes=notes,
     )
 

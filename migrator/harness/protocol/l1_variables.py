@@ -10,7 +10,7 @@ from dataclasses import replace
 from migrator.harness.protocol import initial_values
 from migrator.harness.protocol.compare import Array
 from migrator.harness.protocol.name_map import NameMap
-from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status
+from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status, counted
 from migrator.harness.recording import Recording, Variable
 
 ID, TITLE = "L1", "Same variables"
@@ -85,7 +85,7 @@ def judge(
             ID,
             TITLE,
             Status.DIFFERENT,
-            f"{len(names.only_original)} variable(s) only in the original, {len(names.only_migrated)} only "
+            f"{counted(len(names.only_original), 'variable')} only in the original, {len(names.only_migrated)} only "
             "in the migrated program, or differ in shape or dtype",
             Reason.VARIABLES_DIFFER,
             differences=tuple(differences),

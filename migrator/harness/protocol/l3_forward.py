@@ -150,7 +150,7 @@ def judge(
     if outputs.outside:
         return replace(result, notes=(*result.notes, _elsewhere(outputs)))
     if result.status is Status.EQUIVALENT and compared:
-        return replace(result, summary=f"{result.summary}; so do the outputs of {compared} layers")
+        return replace(result, summary=f"{result.summary}; the outputs of {compared} layers agree too")
     return result
 
 

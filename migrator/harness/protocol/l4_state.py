@@ -76,21 +76,21 @@ def judge(
     control: Recording | None,
     to_original: Mapping[str, str],
     limits: Tolerance,
-    control_name: str,
+    mistake: str,
     *,
     control_factor: float = 1.01,
 ) -> LevelResult:
     """Compares every gradient, weight and slot at every recorded step up to 10; the original's steps must all
     be there.
 
-    `control` is the migrated program run again as `control_name` says, with a learning rate `control_factor`
-    times its own; None if that run could not be made.
+    `control` is the migrated program run again with a `mistake`: a learning rate `control_factor` times its
+    own; None if that run could not be made.
     """
     found = compare(original, migrated, to_original, limits)
     seen = None if control is None else compare(original, control, to_original, limits)
     visible = None if seen is None else seen.where(lambda f: f.is_value and f.quantity.family in (STATE, SLOT))
-    verdict = Control(
-        control_name, visible is not None and bool(visible.outside), None if seen is None else seen.strongest()
+    verdict = Control.of(
+        mistake, visible is not None and bool(visible.outside), None if seen is None else seen.strongest()
     )
     notes = []
     if seen is not None and verdict.detected and _unmoved(seen):

@@ -159,8 +159,8 @@ def compared(
     ordinary = [one.number for place, one in enumerate(taken, start=1) if place in steps and not one.stress]
     tried = [one.stress for place, one in enumerate(taken, start=1) if place in steps and one.stress]
     visible = [place for place in steps - stressed if any(f.outside for f in seen.findings if f.step == place)]
-    verdict = Control(
-        tolerance.control_name(ours), bool(visible), seen.where(lambda f: f.step not in stressed).strongest()
+    verdict = Control.of(
+        tolerance.control_mistake(ours), bool(visible), seen.where(lambda f: f.step not in stressed).strongest()
     )
     notes = _notes(found, taken, steps, stressed, bool(ours.halves))
     different = _different(outside, taken, ours, theirs, to_original, verdict, notes) if outside else None
@@ -179,7 +179,7 @@ def judge(parts: Sequence[Part]) -> LevelResult:
         return not_tried("no step was taken that both programs recorded")
     different = next((part.different for part in parts if part.different is not None), None)
     strongest = max((one.control.ratio for one in parts if one.control.ratio is not None), default=None)
-    verdict = Control(parts[0].control.name, any(part.control.detected for part in parts), strongest)
+    verdict = replace(parts[0].control, detected=any(part.control.detected for part in parts), ratio=strongest)
     if different is not None:
         return replace(different, control=verdict)
     ordinary = {number for part in parts for number in part.ordinary}
@@ -189,7 +189,7 @@ def judge(parts: Sequence[Part]) -> LevelResult:
     summary = f"single steps {_listed(ordinary)} agree" + (f" {judging.agreement(worst)}" if worst is not None else "")
     notes = dict.fromkeys(note for part in parts for note in (*part.notes, *part.branches))
     if tried:
-        summary += f"; so do steps with {', with '.join(tried)}"
+        summary += f", and so do steps with {', with '.join(tried)}"
     if not verdict.detected:
         status, reason = Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED
         summary = f"this workload cannot show the error: {verdict.name} stays inside the tolerance too"

@@ -147,7 +147,7 @@ def judge(
     control: Recording | None,
     to_original: Mapping[str, str],
     limits: Tolerance,
-    control_name: str,
+    mistake: str,
     *,
     level_id: str = ID,
     title: str = TITLE,
@@ -182,8 +182,8 @@ def judge(
         if seen is None
         else seen.where(lambda f: f.is_value and f.quantity.family == LOSS and when(f.quantity, f.step) <= trusted)
     )
-    verdict = Control(
-        control_name,
+    verdict = Control.of(
+        mistake,
         visible is not None and bool(visible.outside),
         None if seen is None else seen.where(lambda f: f.quantity.family == LOSS).strongest(),
     )

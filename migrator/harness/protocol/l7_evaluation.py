@@ -10,7 +10,7 @@ import numpy as np
 
 from migrator.harness.protocol import compare
 from migrator.harness.protocol.compare import Kind
-from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status
+from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status, counted
 from migrator.harness.protocol.tolerance import EPS, FORWARD, OF_ONE, TRAJECTORY, Tolerance, ratio
 from migrator.harness.recording import LOSS_OF_BATCHES, LOSS_OF_EXAMPLES, Evaluation, Recording
 
@@ -463,7 +463,7 @@ def _agreement(found: _Comparison, worst: _Pair | None) -> str:
     summary = f"{', '.join(names)} of the same weights agree{told}"
     if own:
         steps = len({p.evaluation.step for p in own})
-        summary += f", and so do those of each program's own training in {steps} evaluation(s)"
+        summary += f", and so do those of each program's own training in {counted(steps, 'evaluation')}"
     return summary
 
 
@@ -587,8 +587,9 @@ def _causes(pair: _Pair, found: _Comparison, original: Recording, migrated: Reco
     if pair.metric == _LOSS:
         if others and all(p.status == SAME for p in others):
             causes.append(
-                f"only the loss differs ({len({p.metric for p in others})} other metric(s) agree): TF1's evaluate() "
-                "averages the batches and Keras' the examples, which is another number if the last batch is partial"
+                f"only the loss differs ({counted(len({p.metric for p in others}), 'other metric')} judged the same): "
+                "TF1's evaluate() averages the batches and Keras' the examples, which is another number if the last "
+                "batch is partial"
             )
         else:
             causes.append(

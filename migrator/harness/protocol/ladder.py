@@ -120,7 +120,7 @@ def numbers(
     its consequence.
     """
     rename = names.to_original()
-    wrong, factor = tolerance.control_name(original), tolerance.control_factor(original)
+    wrong, factor = tolerance.control_mistake(original), tolerance.control_factor(original)
     seen = {name: run for name, run in bad.items() if not unobservable(run, migrated)}
     summed = _first_steps(original, seen.get(SUM_FOR_MEAN), rename, limits)
     updates = _first_steps(original, seen.get(UPDATES_MISSING), rename, limits)
@@ -318,7 +318,7 @@ def in_order(
     started = time.perf_counter()
     limits = tolerance.derive(original, replicates, versions_differ=versions_differ, limited=limited)
     rename = names.to_original()
-    wrong, factor = tolerance.control_name(original), tolerance.control_factor(original)
+    wrong, factor = tolerance.control_mistake(original), tolerance.control_factor(original)
     levels = (
         l4_state.judge(original, migrated, control, rename, limits, wrong, control_factor=factor),
         l5_trajectory.judge(

@@ -45,13 +45,26 @@ class Reason(Enum):
     NOT_COMPILED = "not_compiled"
 
 
+def counted(count: int, noun: str) -> str:
+    """The count with its noun, in the plural where it is not one: "1 step", "20 steps"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Control:
-    """A known-bad version of the same workload, judged by the same level. `ratio` is in noise floors."""
+    """A known-bad version of the same workload, judged by the same level. `ratio` is in noise floors. `mistake` says
+    what alone is wrong in it, where that is a thing: "a learning rate 1% higher".
+    """
 
     name: str
     detected: bool
     ratio: float | None = None
+    mistake: str = ""
+
+    @classmethod
+    def of(cls, mistake: str, detected: bool, ratio: float | None = None) -> Control:
+        """The control that is the migrated program with this mistake."""
+        return cls(f"the migrated program with {mistake}", detected, ratio, mistake)
 
 
 @dataclass(frozen=True)

@@ -92,9 +92,9 @@ def control_factor(original: Recording) -> float:
     return HALF_CONTROL_FACTOR if original.halves else CONTROL_FACTOR
 
 
-def control_name(original: Recording) -> str:
-    """The control in words."""
-    return f"the migrated program with a learning rate {100 * (control_factor(original) - 1):.2g}% higher"
+def control_mistake(original: Recording) -> str:
+    """What is wrong in the control, in words."""
+    return f"a learning rate {100 * (control_factor(original) - 1):.2g}% higher"
 
 
 def part_of(quantity: Quantity, step: int) -> str:

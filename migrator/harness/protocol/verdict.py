@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from migrator.harness.protocol.results import Divergence, LevelResult, Reason, Status
+from migrator.harness.protocol.results import Divergence, LevelResult, Reason, Status, counted
 
 TITLES = {
     "L0": "Both programs run",
@@ -93,22 +93,19 @@ def _agreement(level: LevelResult) -> str:
 
 def _equivalent(levels: dict[str, LevelResult]) -> str:
     l4, l5 = levels["L4"], levels["L5"]
-    sentence = (
-        f"weights and optimizer state agree {_agreement(l4)} and the losses of {l5.horizon_step} steps {_agreement(l5)}"
-    )
+    steps = counted(l5.horizon_step or 0, "step")
+    sentence = f"weights and optimizer state agree {_agreement(l4)}, and the losses of {steps} agree {_agreement(l5)}"
     in_order, seeds, evaluation = levels.get("L5s"), levels.get("L6"), levels.get("L7")
     if in_order is not None:
-        sentence += f"; those of several trainers in a fixed order {_agreement(in_order)}"
+        sentence += f"; the losses of several trainers in a fixed order agree {_agreement(in_order)}"
     if seeds is not None and seeds.status is Status.EQUIVALENT and seeds.excluded:
         sentence += f"; running freely, {seeds.excluded}"
     if evaluation is not None and evaluation.status is Status.EQUIVALENT:
-        sentence += "; so do the evaluations"
+        sentence += "; the evaluations agree too"
     artefacts = levels.get("L8")
     if artefacts is not None and artefacts.status is Status.EQUIVALENT:
         sentence += f"; {artefacts.summary}"
-    control = l4.control.ratio if l4.control is not None else None
-    if control is not None:
-        assert l4.control is not None
-        wrong = l4.control.name.removeprefix("the migrated program with ")
-        sentence += f"; {wrong} stands out by {control:.3g} noise floors"
+    control = l4.control
+    if control is not None and control.ratio is not None:
+        sentence += f"; {control.mistake or control.name} stands out by {control.ratio:.3g} noise floors"
     return sentence

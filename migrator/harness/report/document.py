@@ -28,6 +28,7 @@ from migrator.harness.protocol.results import (
     Randomness,
     Remedy,
     Status,
+    counted,
 )
 from migrator.harness.protocol.tolerance import EPS, OF_ONE, TRAJECTORY, Tolerance
 from migrator.harness.protocol.verdict import Verdict
@@ -391,7 +392,9 @@ def _not_shown(
         lines.append("evaluation metrics: not compared")
     others = max((one.other_trainings for one in (original, migrated) if one is not None), default=0)
     if others and not any(one.name.startswith("training of model") for one in artefacts):
-        lines.append(f"other models: {others} more training(s) of the script; only its first model is compared")
+        lines.append(
+            f"other models: {counted(others, 'more training')} of the script; only its first model is compared"
+        )
     if migrated is not None and migrated.stand_in is not None:
         lines.append("TPUs: none ran; their numbers, their limits and their speed are another matter than a CPU's")
     shown = {one.name.partition(",")[0] for one in artefacts if one.status == "same"}
