@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -94,7 +95,7 @@ class Library:
         """The same with other values of some constants, as source text."""
         some = {name: self.definitions[name] for name in self.definitions if name in values}
         changed = {n: replace(one, text=with_settings(one.text, {n: values[n]})) for n, one in some.items()}
-        return Library(_Changed(self.definitions, changed), self.imports)
+        return Library(ChainMap(changed, self.definitions), self.imports)  # type: ignore[arg-type]  # only read
 
 
 def with_settings(text: str, values: Mapping[str, str]) -> str:
@@ -173,26 +174,6 @@ class _Unread(Mapping[str, Definition]):
 
     def __len__(self) -> int:
         return len(self._homes)
-
-
-class _Changed(Mapping[str, Definition]):
-    """Definitions of which some have another text."""
-
-    def __init__(self, before: Mapping[str, Definition], changed: Mapping[str, Definition]) -> None:
-        self._before = before
-        self._changed = changed
-
-    def __getitem__(self, name: str) -> Definition:
-        return self._changed[name] if name in self._changed else self._before[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._before
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._before)
-
-    def __len__(self) -> int:
-        return len(self._before)
 
 
 @dataclass(frozen=True)
