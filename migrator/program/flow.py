@@ -29,10 +29,7 @@ class Parents:
 
     def above(self, file: ParsedFile, node: cst.CSTNode) -> Iterable[cst.CSTNode]:
         """The nodes around a node, innermost first."""
-        around = self(file, node)
-        while around is not None:
-            yield around
-            around = self(file, around)
+        return file.above(node)
 
     def function(self, file: ParsedFile, node: cst.CSTNode) -> cst.FunctionDef | None:
         """The innermost function around a node (lambdas and classes are looked through)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import takewhile
 
@@ -81,11 +81,11 @@ def _by_value(file: ParsedFile, scope: cst.CSTNode, name: str, bound: list[Bindi
         return None  # whoever imports the file reads the value of either branch
     found: list[list[cst.Name]] = [[] for _ in places]
     made = [line for line, _ in lines]
-    above = [{id(node) for node in _around(file, line)} if line is not None else set() for line in made]
+    above = [{id(node) for node in file.above(line)} if line is not None else set() for line in made]
     for mention in name_nodes(file.module):
         if mention.value != name:
             continue
-        around = list(_around(file, mention))
+        around = list(file.above(mention))
         if any(isinstance(node, (cst.NameItem, cst.Del)) for node in around[:3]):
             return None
         owner = next((node for node in around if owns(node, name)), file.module)
@@ -101,7 +101,7 @@ def _by_value(file: ParsedFile, scope: cst.CSTNode, name: str, bound: list[Bindi
 
 def _is_its_own(file: ParsedFile, scope: cst.CSTNode, place: cst.Name | None) -> bool:
     """Whether nobody outside of a file reads the names of a scope at a place: in a function, or in a script's part."""
-    around = _around(file, place) if scope is file.module and place is not None else ()
+    around = file.above(place) if scope is file.module and place is not None else ()
     tests = [node.test for node in around if isinstance(node, cst.If)]
     return scope is not file.module or any("__name__" in names_in(test) for test in tests)
 
@@ -140,7 +140,7 @@ def _statement_and_block(
 ) -> tuple[cst.CSTNode | None, cst.Module | cst.IndentedBlock | None]:
     """The line that a name is bound on alone, and the block that the line stands in; None where there is none."""
     line = block = None
-    for node in _around(file, place) if place is not None else ():
+    for node in file.above(place) if place is not None else ():
         if isinstance(node, (cst.Module, cst.IndentedBlock)):
             block = node
             break
@@ -149,14 +149,6 @@ def _statement_and_block(
     if not alone or (isinstance(line.body[0], cst.Assign) and len(line.body[0].targets) > 1):  # type: ignore[union-attr]
         return None, None
     return line, block
-
-
-def _around(file: ParsedFile, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes around one, from the inside."""
-    above = file.parents.get(node)
-    while above is not None:
-        yield above
-        above = file.parents.get(above)
 
 
 class _Functions(cst.CSTVisitor):

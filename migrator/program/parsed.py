@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -171,6 +171,13 @@ class ParsedFile:
     def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
         """The node around each node of this file's tree."""
         return dict(parents_in(self.module))
+
+    def above(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes around a node, innermost first."""
+        around = self.parents.get(node)
+        while around is not None:
+            yield around
+            around = self.parents.get(around)
 
     def home(self, node: cst.CSTNode | None) -> tuple[ParsedFile, cst.CSTNode | None]:
         """The file and the node that a node comes from: another file's when a helper there was read through."""

@@ -275,7 +275,7 @@ def unused_reports(file: ParsedFile, scope: cst.CSTNode) -> list[tuple[cst.Simpl
     """
     found = []
     for name, node in bindings(scope):
-        line = next((one for one in _above(file, node) if isinstance(one, cst.SimpleStatementLine)), None)
+        line = next((one for one in file.above(node) if isinstance(one, cst.SimpleStatementLine)), None)
         small = line.body[0] if line is not None and len(line.body) == 1 else None
         value = small.value if isinstance(small, (cst.Assign, cst.AnnAssign)) else None
         if line is None or not isinstance(value, cst.Call) or not isinstance(node, cst.Name):
@@ -305,16 +305,6 @@ def is_of_official_models(name: str | None, call: cst.Call) -> bool:
 def _mark(scope: cst.CSTNode, name: str) -> str:
     """A name of a scope, or the scope itself, as one of those that are being followed."""
     return f"{id(scope)} {name}"
-
-
-def _above(file: ParsedFile, node: cst.CSTNode) -> list[cst.CSTNode]:
-    """The nodes around one, from the inside out."""
-    found: list[cst.CSTNode] = []
-    above = file.parents.get(node)
-    while above is not None:
-        found.append(above)
-        above = file.parents.get(above)
-    return found
 
 
 def _is_among_hooks(path: Sequence[cst.CSTNode]) -> bool:
@@ -386,7 +376,7 @@ class _Judge:
         given: list[tuple[ParsedFile, cst.SimpleStatementLine, cst.Assign]] = []
         for file in self.project.files if f".{name}" not in seen else ():
             for one in attributes_named(file.module, name) if name in file.bare else ():
-                path = [one, *_above(file, one)]
+                path = [one, *file.above(one)]
                 line = path[3] if len(path) > 3 else None
                 if isinstance(path[1], cst.AssignTarget) and isinstance(path[2], cst.Assign):
                     if len(path[2].targets) == 1 and isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
@@ -395,7 +385,7 @@ class _Judge:
                 if file.imports.resolve(one) is None and not _is_among_hooks(path):
                     raise Blocked("TFM110", node, _MAY_CHANGE)
         for file, line, assigned in given:
-            scope = next((one for one in _above(file, line) if isinstance(one, cst.FunctionDef)), file.module)
+            scope = next((one for one in file.above(line) if isinstance(one, cst.FunctionDef)), file.module)
             if self.value(file, scope, assigned.value, seen | {f".{name}"}):
                 raise Blocked("TFM110", node, _MAY_CHANGE)
             self.found.nodes.append(assigned.value)
