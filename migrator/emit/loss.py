@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import libcst as cst
 
+from migrator.emit.columns import answers_in_columns
 from migrator.emit.general import ModelClass, closure, emit_general_loss
 from migrator.emit.inlining import Inliner
 from migrator.emit.names import free
@@ -110,7 +112,8 @@ class _Emitter:
         data = self.data
         if data.keras is not None and data.labels is not None:
             inlined = self._label_inlined(data.labels)
-            keras, label = label_rules.plain(inlined, data.keras, data.arguments, self.file.imports)
+            columns = partial(answers_in_columns, self.function)
+            keras, label = label_rules.plain(inlined, data.keras, data.arguments, self.file.imports, columns)
             plain = isinstance(label, cst.Name) and label.value == self.labels
             if plain and not self._given_again(label) and not self._is_reshaped():
                 if keras != data.keras:

@@ -13,6 +13,7 @@ from functools import partial
 
 import libcst as cst
 
+from migrator.emit.columns import answers_in_columns
 from migrator.emit.general import OfOwner, owner_of
 from migrator.emit.inlining import Inliner
 from migrator.emit.layout import call
@@ -157,7 +158,7 @@ class _Emitter:
             predictions, self.output_name
         )
         family = "SparseCategoricalCrossentropy" if sparse and metric.function != "auc" else metric.keras
-        stripped = label_rules.plain(given, family, (), self.imports)[1]
+        stripped = label_rules.plain(given, family, (), self.imports, partial(answers_in_columns, self.function))[1]
         plain = isinstance(stripped, cst.Name) and stripped.value == self.labels
         if metric.function == "accuracy" and self._is_argmax(predictions, self.output_name):
             if plain:

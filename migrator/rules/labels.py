@@ -8,6 +8,8 @@ must be given the labels without their column.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import libcst as cst
 
 from migrator.findings import Severity
@@ -58,15 +60,20 @@ _RANK = (
 
 
 def plain(
-    node: cst.BaseExpression, keras: str, arguments: tuple[str, ...], imports: ImportMap
+    node: cst.BaseExpression,
+    keras: str,
+    arguments: tuple[str, ...],
+    imports: ImportMap,
+    columns: Callable[[], bool],
 ) -> tuple[str, cst.BaseExpression]:
     """The labels without what the Keras loss or metric `keras` does by itself, and the loss for what is left.
 
+    `columns` says whether the output is a column: a second axis that the labels are given is their last then.
     A categorical cross entropy of one-hot labels becomes a sparse one of the labels.
     """
     sparse = keras == "SparseCategoricalCrossentropy"
     while True:
-        if isinstance(node, cst.Subscript) and _is_column(node):
+        if isinstance(node, cst.Subscript) and _is_new_last_axis(node, columns):
             node = node.value
             continue
         if not isinstance(node, cst.Call) or not node.args:
@@ -78,7 +85,7 @@ def plain(
             assert isinstance(first, cst.Call)
             node = first.args[0].value
         elif (
-            (name == "tf.expand_dims" and len(rest) == 1 and number(rest[0]) in (1.0, -1.0))
+            (name == "tf.expand_dims" and len(rest) == 1 and _is_last(number(rest[0]), columns))
             or (name == "tf.reshape" and len(rest) == 1 and _shape(rest[0]) == "-1,1")
             or (sparse and name == "tf.reshape" and len(rest) == 1 and _shape(rest[0]) == "-1")
             or (sparse and name in ("tf.squeeze", "tf.to_int32", "tf.to_int64"))
@@ -110,13 +117,18 @@ def _is_new_axis(index: cst.BaseSlice) -> bool:
     return is_none(value) or (isinstance(value, cst.Attribute) and value.attr.value == "newaxis")
 
 
-def _is_column(node: cst.Subscript) -> bool:
-    """`x[:, None]` or `x[..., tf.newaxis]`: an axis more, the last of what has one."""
+def _is_last(axis: float | None, columns: Callable[[], bool]) -> bool:
+    """Whether a new axis of the labels is their last."""
+    return axis == -1.0 or (axis == 1.0 and columns())
+
+
+def _is_new_last_axis(node: cst.Subscript, columns: Callable[[], bool]) -> bool:
+    """`x[..., tf.newaxis]`, or `x[:, None]` of labels that are compared with a column."""
     if len(node.slice) != 2 or not _is_new_axis(node.slice[1].slice):
         return False
     first = node.slice[0].slice
     if isinstance(first, cst.Slice):
-        return first.lower is first.upper is first.step is None
+        return first.lower is first.upper is first.step is None and columns()
     return isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis)
 
 

@@ -389,3 +389,22 @@ def test_labels_that_are_made_a_column(index: str) -> None:
     own = f"loss = tf.reduce_mean(tf.square(labels{index} - logits))\n"
     new, findings = migrate(DENSE + own + END)
     assert "loss=" not in new and "def compute_loss" in new and index in new
+
+
+@pytest.mark.parametrize("given", ["labels[:, None]", "tf.expand_dims(labels, 1)"])
+@pytest.mark.parametrize(
+    ("output", "is_column"),
+    [
+        ("tf.layers.dense(features, 1)", True),
+        ("2.0 * tf.nn.sigmoid(tf.layers.Dense(WIDTH)(features))", True),
+        ("tf.layers.dense(features, 3)", False),
+        ("tf.layers.dense(features, features.shape[1])", False),
+    ],
+)
+def test_a_second_axis_is_not_always_the_last(given: str, output: str, is_column: bool) -> None:
+    """Labels `[b, t]` beside an output `[b, 1, t]`: 0.269 in TensorFlow 1.15.5, 0.430 without the labels' axis."""
+    body = f"logits = {output}\n" + LOSS.replace("labels,", f"{given},") + END
+    new, findings = migrate(body, head="WIDTH = 1\n\n\ndef model_fn(features, labels, mode):")
+    assert all(f.severity is not Severity.MANUAL for f in findings)
+    assert ("loss=tf.keras.losses.MeanSquaredError()" in new) is is_column
+    assert ("def compute_loss" in new and given in new) is not is_column
