@@ -34,7 +34,7 @@ from migrator.harness.runs import (
     run_program,
     weights_file,
 )
-from migrator.harness.terms import Terms, with_data
+from migrator.harness.terms import Terms, in_any_order, same_form, with_data
 
 # Of runs that show whether two programs with a random order have the same pipeline: a rare seed, and steps.
 _SHUFFLE_SEED = 20261125
@@ -247,6 +247,7 @@ def run_migrated(
     random = evidence.random_order or l2_data.seeded_by_chance(original, main.recording)
     in_order = None if random else _in_one_order(short, terms)
     random = random or in_order is not None
+    read, unread = _read(evidence.main, main, terms, random)
     base = ladder.foundation(
         original,
         main.recording,
@@ -254,8 +255,9 @@ def run_migrated(
         training_tasks(one_trainer(case.shape)),
         training_tasks(shape),
         random_order=random,
-        examples=(examples(evidence.main, terms), examples(main)) if random else None,
+        examples=read,
         examples_again=examples_again(evidence, terms),
+        unread=unread,
         parameter_servers=parameter_servers(shape),
         own_initial=(original.initial, first.recording.initial),
         drawn=(original.drawn, first.recording.drawn),
@@ -477,6 +479,23 @@ def _with_notes(level: LevelResult, terms: Terms) -> LevelResult:
         return level
     summary = level.summary.replace("are the same bit for bit", "hold the same, in another form")
     return replace(level, summary=summary, notes=(*level.notes, *terms.said))
+
+
+def _read(
+    original: Run, migrated: Run, terms: Terms, random: bool
+) -> tuple[tuple[tuple[str, ...], tuple[str, ...]] | None, tuple[str, ...]]:
+    """The examples that both programs read, where their sequences are not the same; and the components of the migrated
+    program's batches that hold nothing of what the original reads.
+    """
+    assert original.recording is not None and migrated.recording is not None
+    if not random and l2_data.same_sequences(original.recording, migrated.recording):
+        return None, ()
+    if random or terms.data or same_form(original.recording, migrated.recording):
+        return (examples(original, terms), examples(migrated)), ()
+    found, lacking = in_any_order(original, migrated)
+    if lacking or not found:
+        return None, lacking
+    return (examples(original, replace(terms, data=found)), examples(migrated)), ()
 
 
 def examples(run: Run, terms: Terms | None = None) -> tuple[str, ...]:

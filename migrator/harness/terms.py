@@ -79,13 +79,18 @@ def _form(recording: Recording) -> list[tuple[str, str, tuple[int, ...]]]:
     ]
 
 
+def same_form(original: Recording, migrated: Recording) -> bool:
+    """Whether both read components of the same names, types and shapes."""
+    return _form(original) == _form(migrated)
+
+
 def with_data(terms: Terms, original: Run, migrated: Run, *, random_order: bool) -> Terms:
     """The terms with how the migrated program's batches come of the original's, where they have another form."""
     ours, theirs = original.recording, migrated.recording
     assert ours is not None and theirs is not None
     if not ours.batches or not theirs.batches or l2_data.same_sequences(ours, theirs):
         return terms
-    if _form(ours) == _form(theirs) and random_order:
+    if same_form(ours, theirs) and random_order:
         return terms
     left, right = _kept(original), _kept(migrated)
     if not random_order:
@@ -100,6 +105,18 @@ def with_data(terms: Terms, original: Run, migrated: Run, *, random_order: bool)
     if said and unseen:
         said += (f"batches from step {min(unseen)} on were not kept: what has another form was not compared there",)
     return replace(terms, data=found, reference=original, said=said) if said else terms
+
+
+def in_any_order(original: Run, migrated: Run) -> tuple[tuple[Conversion, ...], tuple[str, ...]]:
+    """How the migrated program's batches come of the original's, wherever the examples stand in these; and the
+    components that hold nothing of what the original reads, be it at the same place or elsewhere.
+    """
+    left, right = ([values for _, values in _kept(run)] for run in (original, migrated))
+    found, lacking = batch_map.attempt(left, right, in_order=False)
+    if lacking:
+        at_their_place = {one.target for one in batch_map.attempt(left, right)[0]}
+        lacking = tuple(one for one in lacking if one not in at_their_place)
+    return found, lacking
 
 
 def _batches(original: Run, migrated: Run, conversions: Sequence[Conversion]) -> tuple[Batch, ...]:

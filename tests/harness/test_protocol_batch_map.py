@@ -77,6 +77,12 @@ def test_in_a_random_order_rows_are_matched_wherever_they_are() -> None:
     assert found is not None and [one.kind for one in found] == ["same", "cast"]
 
 
+def test_the_component_that_comes_of_nothing_is_known() -> None:
+    theirs = form(lambda x, c: {"x": x, "labels": (c + 1) % 4})
+    found, lacking = batch_map.attempt(ORIGINAL, theirs)
+    assert [one.target for one in found] == ["x"] and lacking == ("labels",)
+
+
 def test_what_is_said() -> None:
     theirs = form(lambda x, c: {"features/x": x})
     found = batch_map.find(ORIGINAL, theirs)

@@ -289,3 +289,41 @@ class TestShuffles:
         level = l2_data.judge(*pair, random_order=True, examples=(counts, counts)).level
         assert level.status is Status.EQUIVALENT
         assert "their order is up to the program's seed alone, and the next levels replay" in level.summary
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (Shuffle(8, True, True), ""),
+        (
+            Shuffle(8, True, False),
+            ": reshuffle_each_iteration is 1 in the original and 0 in the migrated program",
+        ),
+    ],
+)
+def test_a_fixed_order_that_is_another_one_is_said_to_be_that(other: Shuffle, reason: str) -> None:
+    ours = replace(run(PROGRAM), shuffles=(Shuffle(8, True, True),))
+    theirs = replace(run(migrated_of(PROGRAM, data_seed=2)), shuffles=(other,))
+    read = list(epochs(2).elements())
+    level = l2_data.judge(ours, theirs, examples=(read, read[::-1])).level
+    assert (level.status, level.reason) == (Status.DIFFERENT, Reason.DATA_DIFFERS)
+    begin = "the same 6 distinct examples are read as often, in another order from batch 1 of local:0 on"
+    assert level.summary == begin + reason
+    assert level.differences[-1].tensor == "order of the examples"
+    # Other examples are other values.
+    level = l2_data.judge(ours, theirs, examples=(read, [*read[:-1], "e9"])).level
+    assert level.status is Status.DIFFERENT and level.summary.endswith("other values")
+
+
+def test_a_component_that_holds_nothing_of_the_original_is_named_before_one_of_another_name() -> None:
+    theirs = run(migrated_of(PROGRAM, data_seed=2))
+    first = theirs.batches[0].components
+    renamed = [
+        replace(batch, components=tuple(("other/" + path, *rest) for path, *rest in batch.components))
+        for batch in theirs.batches
+    ]
+    level = l2_data.judge(
+        run(PROGRAM), replace(theirs, batches=tuple(renamed)), unread=("other/" + first[-1][0],)
+    ).level
+    assert level.status is Status.DIFFERENT
+    assert level.summary.endswith(f"other/{first[-1][0]} of the migrated program holds nothing that the original reads")

@@ -258,8 +258,16 @@ def find(
     examples if `in_order`; else the examples are the same for the most part, in whatever batches. A component of the
     original of the same name is tried first. Different components may come of the same one.
     """
+    found, lacking = attempt(ours, theirs, in_order=in_order)
+    return None if lacking or not found else found
+
+
+def attempt(
+    ours: Sequence[Components], theirs: Sequence[Components], *, in_order: bool = True
+) -> tuple[tuple[Conversion, ...], tuple[str, ...]]:
+    """As `find`, with the components of the migrated program that come of nothing behind what was found."""
     if not ours or not theirs or not ours[0] or not theirs[0]:
-        return None
+        return (), ()
     every = ours, theirs
     ours, theirs = ours[:ENOUGH] if in_order else ours, theirs[:ENOUGH] if in_order else theirs
     found, computed = [], []
@@ -279,12 +287,14 @@ def find(
             found.append(min(tried, key=lambda one: one[:3])[3])
         else:
             computed.append(target)
+    lacking = []
     for target in computed:
         table = _table(target, *every, [one for one in found if one.known], in_order)
         if table is None:
-            return None
-        found.append(table)
-    return tuple(found)
+            lacking.append(target)
+        else:
+            found.append(table)
+    return tuple(found), tuple(lacking)
 
 
 def convert(conversions: Sequence[Conversion], batch: Components) -> dict[str, Array]:

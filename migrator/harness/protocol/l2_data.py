@@ -165,11 +165,15 @@ def _shuffled_otherwise(original: Recording, migrated: Recording, examples: Exam
     return None
 
 
-def _component(ours: Batch, theirs: Batch) -> tuple[str, str]:
-    """What is different between two batches: the first component in name order, or the size."""
+def _component(ours: Batch, theirs: Batch, unread: Sequence[str] = ()) -> tuple[str, str]:
+    """What is different between two batches: a component that is `unread` in the original, the first other one in
+    name order, or the size.
+    """
     left = {path: (dtype, shape, digest) for path, dtype, shape, digest in ours.components}
     right = {path: (dtype, shape, digest) for path, dtype, shape, digest in theirs.components}
-    for path in sorted(set(left) | set(right)):
+    for path in sorted(set(left) | set(right), key=lambda path: (path not in unread, path)):
+        if path in unread:
+            return path, f"{path} of the migrated program holds nothing that the original reads"
         if path not in left or path not in right:
             side = "migrated" if path not in left else "original"
             return path, f"only the {side} program has {path}"
@@ -184,7 +188,10 @@ def _component(ours: Batch, theirs: Batch) -> tuple[str, str]:
 
 
 def _first_difference(
-    ours: Sequence[Sequence[Batch]], theirs: Sequence[Sequence[Batch]], tasks: Sequence[str]
+    ours: Sequence[Sequence[Batch]],
+    theirs: Sequence[Sequence[Batch]],
+    tasks: Sequence[str],
+    unread: Sequence[str] = (),
 ) -> tuple[Divergence, str]:
     found: list[tuple[int, int, Divergence, str]] = []
     for i, (left, right) in enumerate(zip(ours, theirs, strict=True)):
@@ -199,7 +206,7 @@ def _first_difference(
                 side = "original" if b is None else "migrated"
                 path, detail = "batch", f"only the {side} program trained on a batch there"
             else:
-                path, detail = _component(a, b)
+                path, detail = _component(a, b, unread)
             divergence = Divergence(
                 path,
                 None if a is None else f"{a.size} examples, sha256 {a.digest[:12]}",
@@ -320,11 +327,31 @@ def _random_order(original: Recording, migrated: Recording, examples: Examples) 
     return None
 
 
+def _in_another_order(
+    original: Recording, migrated: Recording, examples: Examples, first: Divergence
+) -> LevelResult | None:
+    """DIFFERENT where the order of the original is fixed and the migrated program reads the same examples in another
+    one, with what makes it; None where the examples are others. `first` is the first batch that differs.
+    """
+    count = len(examples.original)
+    if not count or Counter(examples.original) != Counter(examples.migrated):
+        return None
+    place = f"from batch {first.step} of {first.task} on"
+    sizes = "" if _same_sizes(original, migrated) else ", and in batches of other sizes"
+    summary = f"the same {count} distinct examples are read as often, in another order {place}{sizes}"
+    mixed = _ordered_otherwise(original, migrated, examples) or _shuffled_otherwise(original, migrated, examples)
+    differences: tuple[Divergence, ...] = (replace(first, tensor="order of the examples", causes=first.causes[1:]),)
+    if mixed is not None:
+        summary, differences = f"{summary}: {mixed.summary}", (*mixed.differences, *differences)
+    return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=differences)
+
+
 def _compare(
     original: Recording,
     migrated: Recording,
     random_order: bool,
     examples: Examples | None = None,
+    unread: Sequence[str] = (),
 ) -> DataResult:
     ours, theirs = _sequences(original), _sequences(migrated)
     tasks = measurements.trainers(original)
@@ -364,7 +391,7 @@ def _compare(
             ),
             True,
         )
-    first, detail = _first_difference(ours, theirs, tasks)
+    first, detail = _first_difference(ours, theirs, tasks, unread)
     place = f"batch {first.step} of {first.task}"
     if Counter(b.digest for s in ours for b in s) == Counter(b.digest for s in theirs for b in s):
         status = Status.EQUIVALENT if random_order else Status.INCONCLUSIVE
@@ -396,6 +423,9 @@ def _compare(
             ),
             False,
         )
+    elsewhere = None if examples is None else _in_another_order(original, migrated, examples, first)
+    if elsewhere is not None:
+        return DataResult(elsewhere, False)
     return DataResult(
         LevelResult(
             ID,
@@ -422,12 +452,15 @@ def judge(
     random_order: bool = False,
     examples: tuple[Sequence[str], Sequence[str]] | None = None,
     examples_again: Sequence[str] | None = None,
+    unread: Sequence[str] = (),
 ) -> DataResult:
     """Compares the batch digests of each trainer in order.
 
     `random_order` says that two runs of the original itself read different sequences. Then `examples` decide: those
     that each side read, in order, by digest; `examples_again` are those of a second run of the original, and show
-    whether how often each is read is random too. The control is the original's own record without its last batches,
+    whether how often each is read is random too. In a fixed order they tell whether other batches hold other examples
+    or the same in another order. `unread` are components of the migrated program's batches that hold nothing of what
+    the original reads. The control is the original's own record without its last batches,
     put through the same comparison.
     """
     counted = None
@@ -435,7 +468,7 @@ def judge(
         ours, theirs = map(Counter, examples)
         again = None if examples_again is None else Counter(examples_again)
         counted = Examples(ours, theirs, again, (repeats(examples[0]), repeats(examples[1])))
-    result = _compare(original, migrated, random_order, counted)
+    result = _compare(original, migrated, random_order, counted, unread)
     control = Control(
         "the original's own batches without the last one",
         detected=_compare(original, without_last_batch(original), False).level.status is not Status.EQUIVALENT,
