@@ -31,7 +31,23 @@ PAIRS = Path(__file__).parent / "pairs"
         ("drawn", {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4b")}),
         # `fit` begins data of unknown size twice, and reads the second order of a shuffle with a seed. Batches that are
         # shuffled are others. A callback keeps the averages of the weights.
-        ("passes", {"migrated": ("EQUIVALENT", None), "wrong_batches": ("DIFFERENT", "L2")}),
+        (
+            "passes",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "wrong_batches": ("DIFFERENT", "L2"),
+                "wrong_order": ("DIFFERENT", "L2"),
+            },
+        ),
+        # An AlphaDropout, which is noise to TensorFlow, against one that is written out.
+        (
+            "selu",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "wrong_rate": ("DIFFERENT", "L3"),
+                "wrong_dropout": ("DIFFERENT", "L0b"),
+            },
+        ),
         # The queue of numpy_input_fn makes an order that no seed fixes: what both programs read without it is compared.
         (
             "queue",
@@ -106,6 +122,12 @@ def test_what_programs_compute_decides(
         made = report_of(findings, versions, 0.0, 0.0)
         decided = made.document["decided_by"] if made.status.value == "DIFFERENT" else None
         assert (made.status.value, decided) == wanted, told(made.document)
+
+
+def test_noise_of_keras_3_is_that_of_the_original(session_for: Callable[[int], session.Session]) -> None:
+    case = session.make_case(PAIRS / "selu" / "original.py", PAIRS / "selu" / "keras3.py", keras=3)
+    made = session.verify(case, session=session_for(3))
+    assert made.status.value == "EQUIVALENT", told(made.document)
 
 
 def test_keras_in_a_graph_is_told_by_name(session_for: Callable[[int], session.Session]) -> None:

@@ -170,29 +170,56 @@ def install(tf, at_work, saw, place, pending=None):
     where a graph has no initial values.
     """
     static = importlib.import_module("tensorflow.python.framework.tensor_util").constant_value
-    generated = importlib.import_module("tensorflow.python.ops.gen_random_ops")
     inside = []
 
-    def watch(name, make):
-        original = getattr(generated, name)
+    def watch(module, name, make):
+        original = getattr(module, name)
 
-        def wrapper(shape, dtype, *args, **kwargs):
+        def wrapper(shape, *args, **kwargs):
             if inside or not at_work() or not hasattr(shape, "graph"):
-                return original(shape, dtype, *args, **kwargs)
+                return original(shape, *args, **kwargs)
             later = pending(shape.graph) if pending is not None and static(shape) is not None else None
             if later is not None:
-                found = original(shape, dtype, *args, **kwargs)
+                found = original(shape, *args, **kwargs)
                 later.append((found, make))
                 return found
             saw(shape)
             inside.append(True)
             try:
-                return make(tf, shape, dtype, place())
+                return make(tf, shape, _type_asked_for(args, kwargs), place())
             finally:
                 inside.pop()
 
-        setattr(generated, name, wrapper)
+        setattr(module, name, wrapper)
 
-    watch("random_uniform", uniform)
-    watch("random_standard_normal", normal)
-    watch("truncated_normal", lambda *given: normal(*given, most=2.0))
+    def truncated(*given):
+        return normal(*given, most=2.0)
+
+    # What is drawn from a seed of its own, or a Generator, as Keras 3 does for its layers, is noise like any other.
+    for module, names in _DRAWN:
+        try:
+            found = importlib.import_module("tensorflow.python.ops." + module)
+        except ImportError:  # of another version of TensorFlow
+            continue
+        for name, make in zip(names, (uniform, normal, truncated)):
+            watch(found, name, make)
+
+
+def _type_asked_for(args, kwargs):
+    """The type of numbers to draw, wherever it stands among the arguments."""
+    types = (one for one in args if hasattr(one, "as_numpy_dtype"))
+    return kwargs.get("dtype") or next(types, np.float32)
+
+
+# Where TensorFlow draws: uniform numbers, those of a normal distribution, and of one that is cut off.
+_DRAWN = (
+    ("gen_random_ops", ("random_uniform", "random_standard_normal", "truncated_normal")),
+    (
+        "gen_stateless_random_ops",
+        ("stateless_random_uniform", "stateless_random_normal", "stateless_truncated_normal"),
+    ),
+    (
+        "gen_stateless_random_ops_v2",
+        ("stateless_random_uniform_v2", "stateless_random_normal_v2", "stateless_truncated_normal_v2"),
+    ),
+)

@@ -159,14 +159,7 @@ def _patch_random(tf, plan, recorder):
     def at_work():
         return getattr(recorder.tracing, "step", None) is not None
 
-    def normal(original, shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
-        if not at_work() or tf.executing_eagerly():  # as initial values are made
-            return original(shape, mean, stddev, dtype, seed)
-        recorder.saw_draw()
-        return mean + stddev * even.normal(tf, tf.stack(list(shape)), dtype or drawn.floatx(), recorder.place())
-
     even.install(tf, at_work, recorder.saw_draw, recorder.place)
-    parts.wrap(drawn, "normal", normal)
 
 
 def _patch_compile(recorder):

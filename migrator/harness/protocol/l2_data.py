@@ -327,6 +327,22 @@ def _random_order(original: Recording, migrated: Recording, examples: Examples) 
     return None
 
 
+def _of_other_shuffles(original: Recording, migrated: Recording) -> str:
+    """What is not the same of the shuffles of both programs, though they mix the data as far; empty if nothing."""
+    ours, theirs = original.shuffles, migrated.shuffles
+    if ours is None or theirs is None:
+        return ""
+    if bool(ours) != bool(theirs):
+        return f"only the {'original' if ours else 'migrated program'} shuffles"
+    for mine, other in zip(ours, theirs, strict=False):
+        if mine.each_time != other.each_time:
+            values = float(mine.each_time), float(other.each_time)
+            return "reshuffle_each_iteration is {:g} in the original and {:g} in the migrated program".format(*values)
+        if mine.seed != other.seed:
+            return f"the seed of the shuffle is {mine.seed} in the original and {other.seed} in the migrated program"
+    return ""
+
+
 def _in_another_order(
     original: Recording, migrated: Recording, examples: Examples, first: Divergence
 ) -> LevelResult | None:
@@ -341,8 +357,10 @@ def _in_another_order(
     summary = f"the same {count} distinct examples are read as often, in another order {place}{sizes}"
     mixed = _ordered_otherwise(original, migrated, examples) or _shuffled_otherwise(original, migrated, examples)
     differences: tuple[Divergence, ...] = (replace(first, tensor="order of the examples", causes=first.causes[1:]),)
+    reason = _of_other_shuffles(original, migrated) if mixed is None else mixed.summary
     if mixed is not None:
-        summary, differences = f"{summary}: {mixed.summary}", (*mixed.differences, *differences)
+        differences = (*mixed.differences, *differences)
+    summary += f": {reason}" if reason else ""
     return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=differences)
 
 
