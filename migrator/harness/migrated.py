@@ -208,7 +208,12 @@ def run_migrated(
         first, found = told, replace(found, probe=None)
     if main.recording is None:
         return replace(found, main=main, failed=main)
-    main = terms.of(main)
+    own, main = main, terms.of(main)
+    assert main.recording is not None
+    weights = weight_map.with_kinds(original, main.recording, terms.weights, names.to_original())
+    if weights is not terms.weights:
+        terms = replace(terms, weights=weights)
+        main = terms.of(own)
     short: tuple[Run, Run] | None = None
     if main.recording is not None and l2_data.may_shuffle_alike(original, main.recording):
         ours, theirs = _short_runs(

@@ -179,10 +179,13 @@ def _files(
     original: Recording,
     form: Callable[[Mapping[str, Array], bool], Any],
     as_variables: Callable[[Mapping[str, Array], str], Mapping[str, Array]] = lambda values, kind: {},
+    kinds_of_slots: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """The points for a plan; `form` puts the original's values (weights or not) in the form of the program, and
-    `as_variables` slots of a kind in that of variables of its own, where it keeps them so.
+    `as_variables` slots of a kind in that of variables of its own, where it keeps them so. `kinds_of_slots` are the
+    original's by the names that the program has for them.
     """
+    theirs = {ours: one for one, ours in (kinds_of_slots or {}).items()}
     made: list[dict[str, Any]] = []
     known: dict[tuple[int, float], dict[str, Any]] = {}
     for point in points:
@@ -201,7 +204,7 @@ def _files(
             if variables:
                 weights |= variables
                 continue
-            slots |= {f"{name}|{kind}": value for name, value in form(own, kind == AVERAGE).items()}
+            slots |= {f"{name}|{theirs.get(kind, kind)}": value for name, value in form(own, kind == AVERAGE).items()}
         paths = weights_file(session, weights), weights_file(session, slots)
         made.append({"step": point.step, "weights": paths[0], "slots": paths[1]})
         known[point.state, point.weights] = made[-1]
@@ -393,7 +396,8 @@ def _compared(
         return made
 
     def of_migrated() -> list[Run]:
-        entries = _files(session, points, original, theirs, found.terms.weights.slots_as_variables)
+        weights = found.terms.weights
+        entries = _files(session, points, original, theirs, weights.slots_as_variables, weights.kinds)
         if rates:
             entries = [
                 {**entry, "rate": rates[one.step], "rate_before": rates.get(one.step - 1, rates[one.step])}

@@ -321,6 +321,20 @@ def test_an_epsilon_that_adds_nothing_is_left_to_the_steps() -> None:
     assert any("epsilon" in note and "L4 compares" in note for note in level.notes), level.notes
 
 
+@pytest.mark.parametrize(
+    ("begin", "epsilon", "status"),
+    [(0.1, 1e-12, Status.EQUIVALENT), (0.1, 1e-7, Status.DIFFERENT), (1e-6, 1e-12, Status.DIFFERENT)],
+)
+def test_an_epsilon_of_adagrad_is_left_to_the_steps_where_it_is_nothing_beside_its_sums(
+    begin: float, epsilon: float, status: Status
+) -> None:
+    ours, theirs = pair(
+        {"settings": {"epsilon": 0.0, "initial_accumulator_value": begin}},
+        {"settings": {"epsilon": epsilon, "initial_accumulator_value": begin}},
+    )
+    assert configuration.judge(ours, theirs).status is status
+
+
 @pytest.mark.parametrize(("slot", "status"), [("average", Status.EQUIVALENT), ("accumulator", Status.DIFFERENT)])
 def test_averages_beside_the_optimizer_may_be_those_of_keras_own(slot: str, status: Status) -> None:
     name = BASE[0].variables[0].name

@@ -200,3 +200,29 @@ def test_variables_that_only_the_migrated_program_has_are_its_own() -> None:
     assert not weight_map.with_own(more, counting, weight_map.WeightMap(), {}).own
     idle = replace(counting, states={1: counting.initial})
     assert weight_map.with_own(more, idle, weight_map.WeightMap(), {}).own == ("seen",)
+
+
+def test_slots_of_an_optimizer_of_its_own_are_told_by_what_they_hold() -> None:
+    original = run(Program(optimizer="adam", steps=12))
+    theirs = {"first_moment": "mean", "second_moment": "squares"}
+    other = migrated_of(Program(optimizer="adam", steps=12))
+    migrated = run(other)
+    renamed = replace(
+        migrated,
+        slots={
+            step: {(name, theirs.get(kind, kind)): value for (name, kind), value in values.items()}
+            for step, values in migrated.slots.items()
+        },
+    )
+    names = name_map.build(original.variables, renamed.variables)
+    rename = names.to_original()
+    assert l1_variables.judge(original, renamed, names).status.value == "DIFFERENT"
+    found = weight_map.with_kinds(original, renamed, weight_map.WeightMap(), rename)
+    assert found.kinds == {"mean": "first_moment", "squares": "second_moment"}
+    assert l1_variables.judge(original, found.translate(renamed), names).status.value == "EQUIVALENT"
+    assert 'slots "mean" of the migrated program hold what slots "first_moment" do' in found.told()
+    # What holds something else stays as it is.
+    wrong = replace(
+        renamed, slots={s: {key: value * 2.0 for key, value in of.items()} for s, of in renamed.slots.items()}
+    )
+    assert weight_map.with_kinds(original, wrong, weight_map.WeightMap(), rename) == weight_map.WeightMap()

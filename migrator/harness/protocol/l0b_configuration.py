@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -106,7 +107,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "clipvalue": _CLIPPING,
     "global_clipnorm": _CLIPPING,
 }
-# An epsilon below this adds nothing to a root or a sum of float32 that is no zero itself. Keras' Adagrad takes no zero.
+# An epsilon below this adds nothing to a root or a sum of float32 that is no zero itself.
 _NOTHING = 1e-20
 # A share of the weights that is far above the rounding of float32.
 _SHOWS = 1e-5
@@ -161,7 +162,8 @@ def _settings_of(
         # A clipping at a computed value is a clipping all the same.
         if (known_a and known_b) or (key in _OFF and (a is None) != (b is None)):
             # Numbers that no step can show apart are left to the steps.
-            nothing = key == "epsilon" and all(isinstance(one, float) and abs(one) < _NOTHING for one in (a, b))
+            least = _least_epsilon(rules, ours, theirs)
+            nothing = key == "epsilon" and all(isinstance(one, float) and abs(one) < least for one in (a, b))
             left = nothing or (key == "weight_decay" and decays)
             fields.append(Field(key, a, b, same(a, b), causes, effect="L4" if left else ""))
         elif key == "learning_rate" and same_rates is not None:
@@ -170,6 +172,17 @@ def _settings_of(
             remark = f"{key} is computed at run time; only its effect is compared (L4)"
             fields.append(Field(key, ours.get(key), theirs.get(key), None, causes, remark=remark))
     return fields
+
+
+def _least_epsilon(rules: Collection[str], ours: Mapping[str, Setting], theirs: Mapping[str, Setting]) -> float:
+    """Below which an epsilon changes no update by more than rounding does: the squares that Adagrad adds up are never
+    less than what they begin with, be the epsilon added to them or to their root.
+    """
+    begins = [side.get("initial_accumulator_value") for side in (ours, theirs)]
+    if set(rules) != {"adagrad"} or not all(isinstance(one, float) and one > 0.0 for one in begins):
+        return _NOTHING
+    least = min(float(one) for one in begins if one is not None)
+    return max(_NOTHING, _ROUNDING_OF_RATES * float(np.finfo(np.float32).eps) * min(2.0 * least, math.sqrt(least)))
 
 
 def _decay_shows(ours: Mapping[str, Setting], theirs: Mapping[str, Setting]) -> bool:

@@ -30,7 +30,8 @@ def slots_in_use(recording: Recording) -> dict[str, frozenset[str]]:
     An SGD without momentum may keep a momentum slot that nothing reads; it is no difference.
     """
     optimizers = (recording.optimizer, *recording.optimizer.others) if recording.optimizer is not None else ()
-    momentum = any(optimizer.settings.get("momentum") for optimizer in optimizers)
+    # Of an optimizer of the program's own no setting is known.
+    momentum = any(optimizer.settings.get("momentum") or not optimizer.settings for optimizer in optimizers)
     slots: dict[str, set[str]] = {variable.name: set() for variable in recording.variables}
     for step_slots in recording.slots.values():
         for variable, slot in step_slots:

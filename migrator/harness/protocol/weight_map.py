@@ -242,12 +242,14 @@ class WeightMap:
     """All groups; empty where both programs keep their weights in the same form. `own` are variables that only the
     migrated program has and does not train: what they are for shows in the numbers. `slots` are variables of its own
     that hold what the original keeps as a slot of a weight, a moving average or a sum of gradients: {name: (the
-    original's weight, the weight's own name, the kind of slot)}.
+    original's weight, the weight's own name, the kind of slot)}. `kinds` are the slots of an optimizer of its own, by
+    its name for each: {its kind of slot: that of the original which holds the same}.
     """
 
     groups: tuple[Group, ...] = ()
     own: tuple[str, ...] = ()
     slots: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     def initial(
         self, values: Mapping[str, Array], rename: Mapping[str, str], *, weights: bool = True
@@ -296,6 +298,10 @@ class WeightMap:
             names = ", ".join(name for name, (_, _, slot) in self.slots.items() if slot == kind)
             what = "moving averages of weights" if kind == AVERAGE else f'slots "{kind}" of weights'
             said.append(f"{what}: variables of its own in the migrated program ({names})")
+        said += [
+            f'slots "{theirs}" of the migrated program hold what slots "{ours}" do'
+            for theirs, ours in self.kinds.items()
+        ]
         return tuple(said)
 
     @property
@@ -330,7 +336,8 @@ class WeightMap:
         made: dict[tuple[str, str], Array] = {}
         for slot in dict.fromkeys(slot for _, slot in values):
             own = {name: value for (name, kind), value in values.items() if kind == slot}
-            made |= {(name, slot): value for name, value in self._values(own, weights=slot == AVERAGE).items()}
+            kind = self.kinds.get(slot, slot)
+            made |= {(name, kind): value for name, value in self._values(own, weights=slot == AVERAGE).items()}
         return made
 
     def _with_slots(self, recording: Recording) -> OnDisk[dict[tuple[str, str], Array]]:
@@ -351,7 +358,7 @@ class WeightMap:
 
     def translate(self, recording: Recording) -> Recording:
         """A recording of the migrated program as if it kept its weights in the form of the original."""
-        if not self.groups and not self.own and not self.slots:
+        if self == WeightMap():
             return recording
         alone = {*self.own, *self.slots}
         gone = {one.name: group for group in self.groups for one in group.migrated}
@@ -444,6 +451,50 @@ def with_own(
         if not by_name[name].trainable and name in migrated.initial and not (names.only_original and changes(name))
     ]
     return replace(known, own=tuple(own))
+
+
+# How far apart slots may be that hold the same, as a share of what they hold: a mistake is for L4 to find.
+_ALIKE = 0.05
+
+
+def with_kinds(original: Recording, migrated: Recording, known: WeightMap, rename: Mapping[str, str]) -> WeightMap:
+    """The map with the original's slots for those that an optimizer of the migrated program's own calls otherwise, by
+    what they hold after a step that both trainings kept. `migrated` is in the original's form, and `rename` its names.
+    """
+    steps = [step for step in sorted(original.slots) if original.slots[step] and migrated.slots.get(step)]
+    if not steps:
+        return known
+    ours = _by_kind(original.slots[steps[0]])
+    theirs = _by_kind({(rename.get(name, name), kind): v for (name, kind), v in migrated.slots[steps[0]].items()})
+    apart = sorted(
+        (_distance(ours[mine], theirs[other]), other, mine)
+        for mine in ours.keys() - theirs.keys()
+        for other in theirs.keys() - ours.keys()
+    )
+    kinds: dict[str, str] = {}
+    for distance, other, mine in apart:
+        if distance <= _ALIKE and other not in kinds and mine not in kinds.values():
+            kinds[other] = mine
+    return replace(known, kinds=kinds) if kinds else known
+
+
+def _by_kind(slots: Mapping[tuple[str, str], Array]) -> dict[str, dict[str, Array]]:
+    found: dict[str, dict[str, Array]] = {}
+    for (name, kind), value in slots.items():
+        found.setdefault(kind, {})[name] = value
+    return found
+
+
+def _distance(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
+    """How far two kinds of slots are apart, as a share of what the first holds; infinite if they belong to others."""
+    if ours.keys() != theirs.keys() or any(value.shape != theirs[name].shape for name, value in ours.items()):
+        return math.inf
+    pairs = [(value.astype(np.float64), theirs[name].astype(np.float64)) for name, value in ours.items()]
+    size, apart = (
+        sum(float(np.sum(np.square(one))) for one in some)
+        for some in ((a for a, _ in pairs), (a - b for a, b in pairs))
+    )
+    return math.sqrt(apart / size) if size else math.inf
 
 
 def with_slots(original: Recording, migrated: Recording, known: WeightMap, user: Mapping[str, str]) -> WeightMap:
