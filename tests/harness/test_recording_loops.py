@@ -434,6 +434,20 @@ def test_an_eager_loop_that_gets_its_batches_of_no_dataset_is_not_recorded(loops
         loops.run(NO_DATASET.replace("list(data(32, 1).as_numpy_iterator())", "[(np.ones((8, 3), np.float32),) * 2]"))
 
 
+def test_an_eager_loop_that_moves_its_weights_by_hand_is_not_recorded(loops: Loops) -> None:
+    step = """
+def train_step(inputs):
+    features, labels = inputs
+    with tf.GradientTape() as tape:
+        loss = compute_loss(labels, model(features, training=True))
+    for variable, gradient in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables)):
+        variable.assign_sub(0.1 * gradient)
+    return loss
+"""
+    with pytest.raises(UnrecordedTraining, match="gradients that no optimizer of Keras applies"):
+        loops.run(step + EAGER)
+
+
 def printed(folder: Path, word: str) -> list[list[float]]:
     lines = next(iter(folder.rglob("*stdout*"))).read_text().split("\n")
     return [[float(one) for one in line.split()[1:]] for line in lines if line.startswith(word)]

@@ -516,6 +516,8 @@ class LoopRecorder(object):
         self.plain.end_of_step()
         if self.optimizer is not None:
             self.settle()
+        elif self.plain.unapplied is not None and not self.recorder.started:
+            self.folder.note_unrecorded("gradients that no optimizer of Keras applies", self.plain.unapplied)
         self.write_evaluation()
 
     def before_reading(self, original, checkpoint, *args, **kwargs):

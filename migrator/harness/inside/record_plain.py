@@ -38,6 +38,7 @@ class PlainSteps(object):
         self.training = []  # the iterators whose elements steps were trained on
         self.places = []  # the lines that those are asked at: in each epoch there is another iterator
         self.line = None  # the user's line that applied gradients last
+        self.unapplied = None  # that of a step whose gradients no optimizer applied before the next batch
         self.again = None  # (iterator, element) that is to be given once more
         self.counts = {}  # id of iterator -> how often it was asked
         self.first = []  # the steps of the first batch, which is to be given once more
@@ -139,6 +140,8 @@ class PlainSteps(object):
         if self.first and self.loop.optimizer is None:
             self.begin()
         if self.step is not None:
+            if self.step.loss is not None and self.unapplied is None:
+                self.unapplied = sources.user_line()
             self.step.key = None  # nothing was applied: it goes on with another batch
         self.counts[id(iterator)] = self.counts.get(id(iterator), 0) + 1
         if self.again is not None and self.again[0] is iterator:
