@@ -208,12 +208,12 @@ def run_migrated(
         first, found = told, replace(found, probe=None)
     if main.recording is None:
         return replace(found, main=main, failed=main)
-    own, main = main, terms.of(main)
+    raw, main = main, terms.of(main)
     assert main.recording is not None
     weights = weight_map.with_kinds(original, main.recording, terms.weights, names.to_original())
     if weights is not terms.weights:
         terms = replace(terms, weights=weights)
-        main = terms.of(own)
+        main = terms.of(raw)
     short: tuple[Run, Run] | None = None
     if main.recording is not None and l2_data.may_shuffle_alike(original, main.recording):
         ours, theirs = _short_runs(
@@ -222,7 +222,7 @@ def run_migrated(
         short = (ours, terms.of(theirs)) if ours.recording is not None and theirs.recording is not None else None
     terms = with_data(terms, *(short or (evidence.main, main)), random_order=evidence.random_order)
     terms = replace(terms, reference=evidence.main) if terms.data else terms
-    main = terms.of(main) if terms.data else main
+    main = terms.of(raw) if terms.data else main
     found = replace(found, main=main, terms=terms)
     repaired = paired_by_flow(session, case, evidence, found)
     if repaired is not names:

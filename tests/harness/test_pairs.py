@@ -20,7 +20,7 @@ PAIRS = Path(__file__).parent / "pairs"
     [
         # Pixels of another scale, one-hot rows for classes, an eager loop for an Estimator.
         ("pixels", {"migrated": ("EQUIVALENT", None), "wrong_scale": ("DIFFERENT", "L3")}),
-        # GRUCell and LSTMCell against the layers of Keras.
+        # GRUCell and LSTMCell against the layers of Keras, and features that have a name in one program only.
         ("gru", {"migrated": ("EQUIVALENT", None), "wrong_forget_bias": ("DIFFERENT", "L3")}),
         # Layers of one shape, made in another order.
         ("towers", {"migrated": ("EQUIVALENT", None)}),
