@@ -123,6 +123,12 @@ class TestNames:
         assert statuses(found) == [("predictions", "same"), ("predictions: class", "missing")]
         assert "predictions: class: missing" in found.level.notes[0]
 
+    def test_what_is_paired_by_its_numbers_is_so_in_the_control_too(self) -> None:
+        raw = np.array([[0.1, 2.0], [3.0, 1.0], [0.5, 0.2], [0.0, 4.0]], np.float32)
+        found = judge([ours()], [theirs({"0": raw, "1": P}, {"0": raw[::-1], "1": P / 2})])
+        assert found.level.status is Status.EQUIVALENT, found.level.summary
+        assert statuses(found) == [("predictions", "same"), ("predictions: class", "missing")]
+
     def test_outputs_none_of_which_has_the_values_differ(self) -> None:
         found = judge([ours()], [theirs({"": P * 3}, {"": P / 2})])
         assert found.level.status is Status.DIFFERENT

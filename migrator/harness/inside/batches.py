@@ -39,9 +39,12 @@ def _walk(tf, path, value):
 
 
 def leaves(tf, data):
-    """(path, tensor) pairs of a batch (features[, labels[, weights]]); paths such as "features/x"."""
+    """(path, tensor) pairs of a batch (features[, labels[, weights]]); paths such as "features/x". What a step of the
+    program's own takes besides is "more/0" and so on.
+    """
     data = data if isinstance(data, tuple) and not hasattr(data, "_fields") else (data,)
-    return [pair for root, value in zip(ROOTS, data) for pair in _walk(tf, root, value)]
+    roots = ROOTS + tuple("more/%d" % place for place in range(len(data) - len(ROOTS)))
+    return [pair for root, value in zip(roots, data) for pair in _walk(tf, root, value)]
 
 
 def pack(tf, header, tensors):

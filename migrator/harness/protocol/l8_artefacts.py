@@ -121,12 +121,14 @@ def _pair(call: _Call, name: str, other: Array, limits: Tolerance) -> _Pair:
     return _Pair(call, name, mine, theirs, floor, loose)
 
 
-def _pairs(call: _Call, theirs: Mapping[str, Array], limits: Tolerance) -> Iterator[_Pair]:
-    """Outputs of one name; then those that are left, where they hold the same numbers, or where each side has one."""
+def _pairs(call: _Call, theirs: Mapping[str, Array], limits: Tolerance) -> Iterator[tuple[_Pair, str]]:
+    """Outputs of one name; then those that are left, where they hold the same numbers, or where each side has one. Each
+    with what the migrated program calls it.
+    """
     ours = call.original
     named = [name for name in ours.outputs if name in theirs and _comparable(ours.outputs[name], theirs[name])]
     for name in named:
-        yield _pair(call, name, theirs[name], limits)
+        yield _pair(call, name, theirs[name], limits), name
     left = [name for name in ours.outputs if name not in named]
     others = [name for name in theirs if name not in named]
     for name in list(left):
@@ -137,7 +139,7 @@ def _pairs(call: _Call, theirs: Mapping[str, Array], limits: Tolerance) -> Itera
             if found.ratio <= limits.c[FORWARD] or len(left) == len(others) == 1:
                 left.remove(name)
                 others.remove(other)
-                yield found
+                yield found, other
                 break
 
 
@@ -280,9 +282,11 @@ def _compared(
             told = other.note or "it was given no weights of the original"
             found.append(Artefact(title, NOT_COMPARED, f"not computed with the original's weights: {told}"))
             continue
-        here = list(_pairs(call, other.same_weights, limits))
+        paired = list(_pairs(call, other.same_weights, limits))
+        here = [pair for pair, _ in paired]
         pairs += here
-        control += list(_pairs(call, other.control or {}, limits))
+        start = other.control or {}
+        control += [_pair(call, pair.output, start[name], limits) for pair, name in paired if name in start]
         seen = {pair.output for pair in here}
         absent = sorted(set(mine.outputs) - seen)
         if not here:
