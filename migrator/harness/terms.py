@@ -155,7 +155,13 @@ def _content(values: Mapping[str, Array]) -> tuple[tuple[str, bytes], ...]:
 
 
 def _by_content(original: Run, conversions: Sequence[Conversion]) -> dict[tuple[tuple[str, bytes], ...], Batch]:
-    return {_content(batch_map.convert(conversions, values)): batch for batch, values in _kept(original)}
+    found = {}
+    for batch, values in _kept(original):
+        try:
+            found[_content(batch_map.convert(conversions, values))] = batch
+        except ValueError:  # what the migrated program would have computed of a batch that it never read
+            continue
+    return found
 
 
 def _same(original: Run, migrated: Run, ours: Batch, theirs: Batch, conversions: Sequence[Conversion]) -> bool:

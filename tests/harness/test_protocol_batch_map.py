@@ -83,6 +83,23 @@ def test_the_component_that_comes_of_nothing_is_known() -> None:
     assert [one.target for one in found] == ["x"] and lacking == ("labels",)
 
 
+def test_weights_that_each_batch_divides_by_its_own_are_those_of_the_original() -> None:
+    weights = [RANDOM.uniform(0.5, 2.0, size=6).astype(np.float32) for _ in X]
+    ours = [{**one, "features/w": w} for one, w in zip(ORIGINAL, weights, strict=True)]
+    theirs = [{**one, "weights": w / w.sum()} for one, w in zip(ORIGINAL, weights, strict=True)]
+    found = batch_map.find(ours, theirs)
+    assert found is not None and found[-1].kind == "shares" and not found[-1].known
+    np.testing.assert_array_equal(batch_map.convert(found, ours[2])["weights"], theirs[2]["weights"])
+    assert batch_map.told(found, ours[0]) == (
+        "weights is features/w times a number of each batch: what comes of it decides",
+    )
+    with pytest.raises(ValueError, match="in other batches"):
+        batch_map.convert(found, {**ours[0], "features/w": weights[0] * 2})
+    # One of them is another weight.
+    theirs[1]["weights"][3] *= 1.01
+    assert batch_map.find(ours, theirs) is None
+
+
 def test_what_is_said() -> None:
     theirs = form(lambda x, c: {"features/x": x})
     found = batch_map.find(ORIGINAL, theirs)

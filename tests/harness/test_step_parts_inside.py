@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 INSIDE = Path(__file__).parents[2] / "migrator" / "harness" / "inside"
 with patch.object(sys, "path", [str(INSIDE), *sys.path]):
+    import batches  # type: ignore[import-not-found]
     import step_parts  # type: ignore[import-not-found]
 
 
@@ -71,3 +72,10 @@ def test_what_functions_train_is_known_by_their_variables() -> None:
     assert program.parts.note(step(second, first), "traced again") == ["traced again"]
     assert program.parts.add_optimizers([first, second]) == [first, second]
     assert program.parts.add_optimizers([second]) == []
+
+
+def test_all_that_a_step_is_given_is_its_batch() -> None:
+    tf = SimpleNamespace(nest=SimpleNamespace(flatten=lambda value, expand_composites: [value]))
+    found = batches.leaves(tf, ({"x": 1}, 2, 3, 4, [5, 6]))
+    assert found == [("features/x", 1), ("labels", 2), ("weights", 3), ("more/0", 4), ("more/1/0", 5), ("more/1/1", 6)]
+    assert batches.leaves(tf, (1, 2)) == [("features", 1), ("labels", 2)]

@@ -34,7 +34,9 @@ class Conversion:
     (source * `factor` + `offset`, rounded; where they are several, one for each number of an example). Then the rows
     get the shape `row` (of one example; None: that of the source) and the type `dtype`. Of kind "table" the
     component is computed in a way that is not known (looked up in a vocabulary, a weight for each class): `rows` has it
-    for each example that was seen, by what the original read, or by what the conversion `key` makes of that.
+    for each example that was seen, by what the original read, or by what the conversion `key` makes of that. Of kind
+    "shares" all examples of a batch are the source times a number that comes of the batch as a whole: `rows` has what
+    was seen of each batch, by the source in it.
     """
 
     target: str
@@ -51,12 +53,17 @@ class Conversion:
     @property
     def known(self) -> bool:
         """Whether it is known of examples that were not seen, too."""
-        return self.kind != "table"
+        return self.kind not in ("table", "shares")
 
     def of(self, batch: Components) -> Array:
         """The component in the form of the migrated program, of a batch of the original. ValueError if not known."""
         if self.known:
             return self(batch[self.source])
+        if self.kind == "shares":
+            whole = self.rows.get(batch[self.source].tobytes())
+            if whole is None:
+                raise ValueError(f"what {self.target} is in other batches is not known")
+            return whole
         keys = _examples(batch) if self.key is None else _rows(self.key.of(batch))
         if any(key not in self.rows for key in keys):
             raise ValueError(f"what {self.target} is for other examples is not known")
@@ -83,6 +90,8 @@ class Conversion:
         return value if value.dtype == self.dtype else value.astype(self.dtype)
 
     def __str__(self) -> str:
+        if self.kind == "shares":
+            return f"{self.target} is {self.source} times a number of each batch: what comes of it decides"
         if not self.known:
             of = "each example" if self.key is None else f"each {self.key.target}"
             return f"{self.target} is what the migrated program computes for {of}: what comes of it decides"
@@ -218,6 +227,31 @@ def _table(
     return None
 
 
+def _shares(
+    target: str, ours: Sequence[Components], theirs: Sequence[Components], found: Sequence[Conversion]
+) -> Conversion | None:
+    """Weights that are those of the original divided by something of each batch, their sum, say; others tell that the
+    examples are the same.
+    """
+    if not target.startswith("weights") or not any(one.exact and _tells(one, theirs) for one in found):
+        return None
+    for source in ours[0]:
+        pairs = [(own.get(source), other.get(target)) for own, other in zip(ours, theirs, strict=False)]
+        if all(a is not None and b is not None and _one_share(a, b) for a, b in pairs):
+            rows = {a.tobytes(): b for a, b in pairs if a is not None and b is not None}
+            return Conversion(target, source, "shares", theirs[0][target].dtype, rows=rows)
+    return None
+
+
+def _one_share(ours: Array, theirs: Array) -> bool:
+    """Whether one component is the other times a positive number, but for rounding."""
+    if ours.size != theirs.size or ours.ndim == 0 or {ours.dtype.kind, theirs.dtype.kind} != {"f"}:
+        return False
+    a, b = ours.astype(np.float64).reshape(-1), theirs.astype(np.float64).reshape(-1)
+    factor = float(np.abs(b).max(initial=0.0)) / max(float(np.abs(a).max(initial=0.0)), 1e-300)
+    return bool(factor > 0.0 and np.all(np.abs(a * factor - b) <= _ROUNDING * np.abs(b).max()))
+
+
 def _alike(value: Array, sources: Iterable[Array]) -> bool:
     """Whether a component is of the form of one that the original reads, but for its numbers: other data, then."""
     classes = value.ndim == 2 and value.shape[1] > 1 and value.dtype.kind in "biuf" and _one_hot(value)
@@ -290,6 +324,8 @@ def attempt(
     lacking = []
     for target in computed:
         table = _table(target, *every, [one for one in found if one.known], in_order)
+        if table is None and in_order:
+            table = _shares(target, *every, [one for one in found if one.known])
         if table is None:
             lacking.append(target)
         else:
