@@ -2,8 +2,8 @@
 
 Labels that a model_fn gives a second axis, `labels[:, None]` or `tf.expand_dims(labels, 1)`, are compared with the
 output entry by entry. That axis is the last one of the labels where the output is a column. In front of a longer one,
-as in labels `[b, t]` and an output `[b, 1, t]`, it is none that Keras adds or takes away (measured in TensorFlow 1.15.5:
-a mean squared error of 0.269, and 0.430 over labels without that axis).
+as in labels `[b, t]` and an output `[b, 1, t]`, it is none that Keras adds or takes away: the mean squared error was
+0.269 in TensorFlow 1.15.5, and 0.430 over labels without that axis.
 """
 
 from __future__ import annotations

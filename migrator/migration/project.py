@@ -23,6 +23,7 @@ from migrator.program.builders import with_builders_in_place
 from migrator.program.canned import write_out
 from migrator.program.chosen_numbers import with_chosen_numbers
 from migrator.program.chosen_partitioners import with_chosen_partitioners
+from migrator.program.derived_estimators import with_functions_for_classes
 from migrator.program.lives import with_a_name_each
 from migrator.program.local_names import with_symbols_in_place
 from migrator.program.named_estimators import with_named_estimators
@@ -74,7 +75,7 @@ def _plain(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
 def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
     """The files in plain words; names that stand in a text which may mean a file's keep their bindings at its top."""
     words = {path: frozenset(_WORD.findall(text)) for path, text in texts.items()}
-    files = with_builders_in_place(list(files), words)
+    files = with_builders_in_place(with_functions_for_classes(list(files), words), words)
 
     def plain(file: ParsedFile) -> ParsedFile:
         @lru_cache(maxsize=1)

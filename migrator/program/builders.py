@@ -30,7 +30,7 @@ def with_builders_in_place(files: Sequence[ParsedFile], words: Mapping[Path, fro
     `words` are those that stand in each text of the project: a function that a third one may know stays.
     """
     made = {file.path: file for file in files}
-    for path in [file.path for file in files if "Estimator(" in file.bare]:
+    for path in [file.path for file in files if "Estimator" in file.bare]:
         for function in list(made[path].functions.values()):
             changed = _in_place(made, made[path], function, words)
             made.update({file.path: file for file in changed})
@@ -38,6 +38,18 @@ def with_builders_in_place(files: Sequence[ParsedFile], words: Mapping[Path, fro
         for name in list(made[path].functions):
             made.update({file.path: file for file in _Said(made, made[path], name, words).in_place()})
     return [made[file.path] for file in files]
+
+
+def _may_stand(given: Mapping[str, cst.BaseExpression], value: cst.BaseExpression) -> bool:
+    """Whether arguments may stand where a construction reads them: once, where they are what `**` hands on."""
+    read = [node.value for node in name_nodes(value)]
+    for name, one in given.items():
+        values: list[cst.BaseExpression] = [one]
+        if isinstance(one, (cst.Dict, cst.Tuple)) and read.count(name) < 2:
+            values = [entry.value for entry in one.elements]
+        if not all(map(is_harmless, values)):
+            return False
+    return True
 
 
 def _in_place(
@@ -60,7 +72,7 @@ def _in_place(
     [call] = calls
     module = call.func.value if isinstance(call.func, cst.Attribute) else None
     given = bound_arguments(function, call)
-    if module is None or given is None or "#" in caller.code(call) or not all(map(is_harmless, given.values())):
+    if module is None or given is None or "#" in caller.code(call) or not _may_stand(given, value):
         return []
     names = _names_there(file, caller, names_in(value) - set(given), module)
     if names is None:
@@ -170,7 +182,7 @@ class _Said:
         they are not known `from_there` yet.
         """
         given = bound_arguments(self.function, call)
-        if given is None or "#" in caller.code(call) or not all(map(is_harmless, given.values())):
+        if given is None or "#" in caller.code(call) or not _may_stand(given, value):
             return None
         read = names_in(value) - set(given)
         names: dict[str, cst.BaseExpression] = {}
@@ -267,7 +279,7 @@ def _is_once(file: ParsedFile, name: str) -> bool:
 
 
 def _mentions(file: ParsedFile, name: str) -> int:
-    return file.text.count(name)
+    return file.written.count(name)
 
 
 def _says(file: ParsedFile, name: str) -> bool:

@@ -67,15 +67,15 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
 
     `elsewhere` says whether a name stands in another file: one of the top level then keeps its binding.
     """
-    if not any(part in file.bare for part in (*_PARTS, "train_and_evaluate", "Session")) or _ALL_NAMES & names_in(
-        file.module
-    ):
+    is_concerned = file.built or any(part in file.bare for part in (*_PARTS, "train_and_evaluate", "Session"))
+    if not is_concerned or _ALL_NAMES & names_in(file.module):
         return file
     made: set[str] = set()
     old = file
     for _ in range(_ROUNDS):
         edits = _of_lines(file, elsewhere) or _Edits(file, elsewhere, made).read()
-        edits = edits or _without_partial(file, old) or _of_calls(file, elsewhere) or _of_choices(file)
+        edits = edits or _without_partial(file, old) or _without_forwarders(file, old, elsewhere)
+        edits = edits or _of_calls(file, elsewhere) or _of_choices(file)
         if not edits:
             return file
         made |= edits.made
@@ -140,6 +140,20 @@ def _without_partial(file: ParsedFile, old: ParsedFile) -> Edits:
             small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
             if isinstance(small, cst.Import) and [dotted(alias.name) for alias in small.names] == ["functools"]:
                 edits.lines[cast("_Line", line)] = []
+    return edits
+
+
+def _without_forwarders(file: ParsedFile, old: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
+    """A function that only handed on to an Estimator what it was given goes with the last call of it."""
+    edits = Edits()
+    for name, function in file.functions.items():
+        value = returned(function) if "#" not in file.code(function) else None
+        if not isinstance(value, cst.Call) or not any(arg.star for arg in value.args) or function.decorators:
+            continue
+        made = (file.imports.tensorflow(value.func) or "").rpartition(".")[2]
+        said, before = ([node.value for node in name_nodes(one.module)].count(name) for one in (file, old))
+        if made.endswith(_PARTS[:3]) and said == 1 < before and not elsewhere(name):
+            edits.lines[function] = []
     return edits
 
 
@@ -348,7 +362,8 @@ class _Edits:
         """`f(**{"a": b})`, `f(**dict(a=b))`, `f(*[a, b])`."""
         args: list[cst.Arg] = []
         for arg in call.args:
-            args += self._written_out(arg) or [arg]
+            written = self._written_out(arg)
+            args += [arg] if written is None else written
         given = [arg.keyword.value for arg in args if arg.keyword is not None]
         if len(set(given)) != len(given):
             return None
@@ -359,8 +374,8 @@ class _Edits:
     def _written_out(self, arg: cst.Arg) -> list[cst.Arg] | None:
         if arg.star == "**":
             given = self.keywords_of(arg.value)
-            return [keyword_argument(name, value) for name, value in given.items()] if given else None
-        if arg.star == "*" and isinstance(arg.value, (cst.List, cst.Tuple)) and arg.value.elements:
+            return None if given is None else [keyword_argument(name, value) for name, value in given.items()]
+        if arg.star == "*" and isinstance(arg.value, (cst.List, cst.Tuple)):
             values = [one.value for one in arg.value.elements if isinstance(one, cst.Element)]
             return [cst.Arg(value) for value in values] if len(values) == len(arg.value.elements) else None
         return None
@@ -667,14 +682,17 @@ class _OfScope:
         if not isinstance(target, cst.Name) or self._single(target.value) is not place:
             return
         named = self.of.keywords_of(small.value)
-        given: Mapping[str | int, cst.BaseExpression] = cast("Any", named) or _elements(small.value)
+        parts = small.value.elements if isinstance(small.value, (cst.List, cst.Tuple)) else None
+        whole = parts is not None and all(isinstance(one, cst.Element) for one in parts)
+        placed = _elements(small.value) if whole else None
+        given: Mapping[str | int, cst.BaseExpression] | None = cast("Any", named) if named is not None else placed
         uses = self._uses(target.value)
-        if not given or len(uses) != 1 or not self._may_go(target.value) or place.repeated:
+        if given is None or len(uses) != 1 or not self._may_go(target.value) or place.repeated:
             return
         arg = self.file.parents.get(uses[0])
         if named and self._merged(place, small, uses[0]):
             return
-        star = "**" if named else "*"
+        star = "**" if named is not None else "*"
         call = self.file.parents.get(arg) if isinstance(arg, cst.Arg) and arg.star == star else None
         if not isinstance(call, cst.Call) or self.of._is_edited(call) or self.of.has_comment(call):
             return
@@ -1217,22 +1235,43 @@ def returned(function: cst.FunctionDef) -> cst.BaseExpression | None:
 
 
 def bound_arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
-    """What each parameter of a function of plain parameters is given; None where that is not sure."""
+    """What each parameter of a function is given; None where that is not sure, or would be computed in another order.
+
+    `*args` is given a tuple and `**kwargs` a dict of what the others are not.
+    """
     params = function.params
-    if params.posonly_params or params.kwonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):
+    if params.posonly_params or params.kwonly_params:
         return None
     names = [one.name.value for one in params.params]
+    star = params.star_arg.name.value if isinstance(params.star_arg, cst.Param) else None
+    stars = params.star_kwarg.name.value if params.star_kwarg is not None else None
     given: dict[str, cst.BaseExpression] = {}
+    places: list[cst.BaseExpression] = []
+    keywords: dict[str, cst.BaseExpression] = {}
     for index, arg in enumerate(call.args):
-        name = arg.keyword.value if arg.keyword is not None else names[index] if index < len(names) else ""
-        if arg.star or name not in names or name in given:
+        name = arg.keyword.value if arg.keyword is not None else names[index] if index < len(names) else None
+        if arg.star or name in given or name in keywords:
             return None
-        given[name] = arg.value
+        if name in names and name is not None:
+            if (places or keywords) and not all(map(is_harmless, (*places, *keywords.values(), arg.value))):
+                return None
+            given[name] = arg.value
+        elif name is None and star is not None:
+            places.append(arg.value)
+        elif name is not None and stars is not None:
+            keywords[name] = arg.value
+        else:
+            return None
     for one in params.params:
         if one.name.value not in given:
             if one.default is None or not _is_literal(one.default):
                 return None
             given[one.name.value] = one.default
+    if star is not None:
+        given[star] = cst.Tuple([cst.Element(value) for value in places])
+    if stars is not None:
+        entries = [cst.DictElement(cst.SimpleString(f'"{name}"'), value) for name, value in keywords.items()]
+        given[stars] = cst.Dict(entries)
     return given
 
 

@@ -245,8 +245,9 @@ code may call the function: make two functions of it.
         "a class derived from an Estimator that cannot be carried over",
         Severity.MANUAL,
         """
-A class that is derived from an Estimator is no native program. The bridge keeps the class, with its own Estimator as
-the base: leave `--style native` out.
+A class that is derived from an Estimator is a native program only where it says how its Estimators are made and nothing
+else: one `__init__` that ends in `super().__init__(...)`, and no code that asks for the class. The bridge keeps other
+classes, with its own Estimator as the base: leave `--style native` out.
 """,
     ),
     Rule(

@@ -494,7 +494,7 @@ def driver_calls_with_hooks(module: ast.Module) -> bool:
     return changed
 
 
-@lacking("a class derived from the Estimator")
+@rewording
 def estimators_by_subclass(module: ast.Module) -> bool:
     """`class Model(tf.estimator.Estimator): def __init__(self, **kwargs): super().__init__(**kwargs)`."""
     found = [one for one in _calls(module, "Estimator") if ast.unparse(one.func) == "tf.estimator.Estimator"]
