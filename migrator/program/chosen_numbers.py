@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from migrator.names.bindings import names_changed
-from migrator.program.calls import number
+from migrator.program.calls import calls_in, number, string
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import ParsedFile, names_in
 from migrator.program.reductions import Edits, applied
@@ -79,8 +79,10 @@ def _choice(
     if other is None or other[0] != name or name in names_in(statement.test) or "#" in file.code(statement.body):
         return
     instead = other[1]
-    if gone is not None and (number(instead) is None or "#" in file.code(gone) or gone in edits.lines):
+    if gone is not None and ("#" in file.code(gone) or gone in edits.lines):
         return
+    if gone is not None and names_in(instead) & _touched(before[before.index(gone) + 1 :]):
+        return  # it would be another value below
     if statement.orelse is not None and "#" in file.code(statement.orelse):
         return
     if not _is_choice(file, value, instead):
@@ -105,6 +107,10 @@ def _is_plain(node: cst.BaseExpression) -> bool:
     """Whether an expression is a number, or reads one by names, attributes and keys."""
     if number(node) is not None or isinstance(node, cst.Name):
         return True
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "get":
+        given = [arg.value for arg in node.args if not arg.star]
+        literal = all(number(one) is not None or string(one) is not None for one in given)
+        return len(given) == len(node.args) and literal and _is_plain(node.func.value)
     if isinstance(node, (cst.Attribute, cst.Subscript)):
         return _is_plain(node.value)
     return isinstance(node, cst.BinaryOperation) and _is_plain(node.left) and _is_plain(node.right)
@@ -118,6 +124,12 @@ def _given(body: Sequence[cst.BaseStatement | cst.BaseSmallStatement]) -> tuple[
         return None
     target = small.targets[0].target
     return (target.value, small.value) if isinstance(target, cst.Name) else None
+
+
+def _touched(lines: Sequence[cst.BaseStatement | cst.BaseSmallStatement]) -> set[str]:
+    """The names whose values some lines change, or ask for something: `params.update(...)`."""
+    asked = [call.func.value for line in lines for call in calls_in(line) if isinstance(call.func, cst.Attribute)]
+    return names_changed(lines) | {one.value for one in asked if isinstance(one, cst.Name)}
 
 
 def _last(before: Sequence[cst.BaseStatement | cst.BaseSmallStatement], name: str) -> cst.SimpleStatementLine | None:

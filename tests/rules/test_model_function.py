@@ -55,7 +55,7 @@ PARTS_OF_ONE_MODE = {
     ),
     "clipped in evaluation": f"{DENSE}if mode == {EVAL}:\n    logits = tf.clip_by_value(logits, 0.0, 1.0)\n",
     "dropout over another tensor": (
-        f"net = features\nif mode == {TRAIN}:\n    net = tf.layers.dropout(features, training=True)\n"
+        f"net = features * 2.0\nif mode == {TRAIN}:\n    net = tf.layers.dropout(features, training=True)\n"
         "logits = tf.layers.dense(net, 1)\n"
     ),
 }
@@ -330,6 +330,7 @@ CHOSEN_RATES = {
     f"net = tf.layers.dropout(features, rate, training={IN_TRAINING})\n",
     "what is kept": f"rate = 0.0 if mode != {TRAIN} else 0.25\n{KEPT.replace('keep', 'keep_prob=1 - rate')}",
     "another name": f"if {IN_TRAINING}:\n    net = tf.nn.dropout(features, 0.75)\nelse:\n    net = features\n",
+    "below another name": f"net = features\nif {IN_TRAINING}:\n    net = tf.nn.dropout(features, 0.75)\n",
     "a flag": f"training = {IN_TRAINING}\nkeep = 1.0\nif training:\n    keep = 0.75\n{KEPT}",
 }
 NET = DENSE.replace("features", "net")
@@ -342,12 +343,24 @@ def test_a_dropout_in_training_however_its_rate_is_chosen(way: str) -> None:
     assert "net = tf.keras.layers.Dropout(0.25)(features)" in new and "keep" not in new
 
 
+@pytest.mark.parametrize("rate", ['params["rate"]', "params.rate", 'params.get("rate", 0.3)'])
+def test_a_rate_of_params_that_is_put_out_of_force(rate: str) -> None:
+    """`rate = params["rate"]`, and `if mode != TRAIN: rate = 0.0` below it."""
+    body = f"rate = {rate}\nnet = features * 2.0\nif mode != {TRAIN}:\n    rate = 0.0\n"
+    body += "net = tf.nn.dropout(net, rate=rate)\n"
+    new, findings = migrate(body + NET + PREDICTS + LOSS + END, head="def model_fn(features, labels, mode, params):")
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert f"net = tf.keras.layers.Dropout({rate})(net)" in new
+
+
 @pytest.mark.parametrize(
     "body",
     [
         f"keep = 1.0\nprint(keep)\nif {IN_TRAINING}:\n    keep = 0.75\n{KEPT}",
         f"if {IN_TRAINING}:\n    keep = 0.75\nelse:\n    keep = 0.9\n{KEPT}",
         f"keep = 1.0\nif {IN_TRAINING}:\n    keep = keep - 0.5\n{KEPT}",
+        f"keep = ONE['keep']\nONE = {{'keep': 0.5}}\nif mode != {TRAIN}:\n    keep = 1.0\n{KEPT}",
+        f"ONE = dict(keep=0.5)\nkeep = ONE['keep']\nONE.update(keep=0.1)\nif mode != {TRAIN}:\n    keep = 1.0\n{KEPT}",
     ],
 )
 def test_rates_that_are_no_choice_of_the_training_alone_are_refused(body: str) -> None:
