@@ -125,6 +125,7 @@ def remove_helpers(state: GroupState) -> None:
     helpers = {helper: file for read in state.read.values() for file, helper in read.helpers}
     helpers |= {maker: file for _, hooks in state.all_hooks() for file, maker in hooks.makers}
     helpers |= {maker: file for file, maker in state.makers}
+    helpers |= {made: file for made, (file, _) in state.inlined.items()}
     makers = set(helpers) & {maker for _, hooks in state.all_hooks() for _, maker in hooks.makers}
     tables = _tables(state, makers)
     unused = _unused_helpers(state, helpers, makers, tables)
@@ -275,6 +276,9 @@ def _unused_helpers(
             if helper not in makers or _test_around(file, node) is None
         ]
         inside = {node for _, node, _ in mentions for other in (*helpers, *left_out) if path_to(other, node)}
+        for _, node, helper in mentions:
+            _, models = state.inlined.get(helper, (None, []))
+            inside |= {node} if any(path_to(model, node) for model in models) else set()
         used = {helper for _, node, helper in mentions if node not in inside and not _is_read(state, node)}
         if not used:
             return helpers

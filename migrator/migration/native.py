@@ -37,7 +37,7 @@ from migrator.program.loss import GeneralLoss
 from migrator.program.model_function import ModelFunction, read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.own_weights import own_weights
-from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.ready_scopes import check_optimizers
 from migrator.program.refusals import Refusals
 from migrator.program.region import reach
@@ -302,10 +302,8 @@ class NativeMigration(GroupState):
             if any(draws_batches(p, self._strategy(p)) for p in sharing):
                 self._check_rounds(program, emitted)
         for made in function.inlined:
-            own = [id(name) for node in (made, program.model_fn) for name in name_nodes(node)]
-            left = [n for n in name_nodes(file.module) if n.value == made.name.value and id(n) not in own]
-            if made in file.module.body and not left:
-                self.changes[file.path].moved.add(made)  # comments and all
+            if made in file.module.body:
+                self.inlined.setdefault(made, (file, []))[1].append(program.model_fn)
         hooks.remove_hooks_of_specs(self, file, program, function.hooks)
         if any(p.servings for p in sharing):
             signatures = signature_names(file, function.export_outputs, function.predictions, function.define)

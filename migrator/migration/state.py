@@ -158,6 +158,8 @@ class GroupState:
         self.updating: dict[cst.FunctionDef, bool] = {}  # whether a step runs UPDATE_OPS
         self.read: dict[cst.FunctionDef, Inlined] = {}
         self.makers: list[tuple[ParsedFile, cst.FunctionDef]] = []  # of hooks that model_fns leave out
+        # Functions that are read with model_fns, as those of the metrics of a TPUEstimatorSpec, with these model_fns.
+        self.inlined: dict[cst.FunctionDef, tuple[ParsedFile, list[cst.FunctionDef]]] = {}
         self.dead: list[cst.CSTNode] = []  # statements of model_fns that stay, but for these
         self.plan = HelperPlan()
         self.partitioners: list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]] = []

@@ -159,6 +159,15 @@ def test_a_metric_fn_beside_the_model_fn_goes_where_nothing_else_uses_it() -> No
     assert "metric_fn" not in migrated(apart)
     kept = apart.replace("def main", "print(metric_fn)\n\n\ndef main")
     assert "TFM203" in manual(run(kept)[1])
+    # A function that the model_fn comes down to, and which goes itself, is nobody else.
+    built = apart.replace("def model_fn", "def build", 1)
+    calls = (
+        "def model_fn(features, labels, mode, params):\n    return build(features, labels, mode, params)\n\n\ndef main"
+    )
+    new = migrated(built.replace("def main", calls, 1))
+    assert "metric_fn" not in new and "def build" not in new
+    used = built.replace("def main", f"print(build)\n\n\n{calls}", 1)
+    assert manual(run(used)[1])
 
 
 SET_UP = """\
