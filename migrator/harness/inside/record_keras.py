@@ -518,6 +518,8 @@ class KerasRecorder(object):
         # What an optimizer is given in a branch of a condition (every other step, say) is seen in there alone. What it
         # starts from is read outside.
         inside = step.graph is not None and tf.compat.v1.get_default_graph() is not step.graph
+        if inside and self.points.given:
+            raise RuntimeError("gradients are applied in some steps only, and a single one does not tell in which")
         with step.graph.as_default() if inside else contextlib.nullcontext():
             rate = keras_optimizers.rate_of(tf, optimizer) if rate is None or inside else rate
             step.rate = tf.cast(tf.convert_to_tensor(rate), tf.float32)
