@@ -39,6 +39,14 @@ PAIRS = Path(__file__).parent / "pairs"
                 "wrong_order": ("DIFFERENT", "L2"),
             },
         ),
+        # Classes that nce_loss draws; as many others.
+        (
+            "sampled",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "wrong_count": ("DIFFERENT", "L3"),
+            },
+        ),
         # An AlphaDropout, which is noise to TensorFlow, against one that is written out.
         (
             "selu",

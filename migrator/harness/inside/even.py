@@ -204,12 +204,32 @@ def install(tf, at_work, saw, place, pending=None):
         for name, make in zip(names, (uniform, normal, truncated)):
             watch(found, name, make)
 
+    def seeded(name):
+        original = getattr(samplers, name)
+
+        def sampler(classes, *args, **kwargs):
+            if at_work() and hasattr(classes, "graph"):
+                kwargs.update(seed=_SEED, seed2=_SEED)
+            return original(classes, *args, **kwargs)
+
+        setattr(samplers, name, sampler)
+
+    # What a sampled softmax or nce_loss draws is no number from 0 to 1: it is drawn of one seed, step by step.
+    samplers = importlib.import_module("tensorflow.python.ops.gen_candidate_sampling_ops")
+    for name in _SAMPLERS:
+        seeded(name)
+
 
 def _type_asked_for(args, kwargs):
     """The type of numbers to draw, wherever it stands among the arguments."""
     types = (one for one in args if hasattr(one, "as_numpy_dtype"))
     return kwargs.get("dtype") or next(types, np.float32)
 
+
+_SAMPLERS = tuple(
+    kind + "_candidate_sampler" for kind in ("uniform", "log_uniform", "learned_unigram", "fixed_unigram")
+)
+_SEED = 20151
 
 # Where TensorFlow draws: uniform numbers, those of a normal distribution, and of one that is cut off.
 _DRAWN = (
