@@ -251,6 +251,15 @@ class TestExports:
         assert found.level.status is Status.DIFFERENT
         assert "output of signature serving_default 'p' of example" in found.level.summary
 
+    def test_an_answer_under_another_name_is_named(self) -> None:
+        renamed = {"output_0": P, "class": OUTPUTS["class"]}
+        other = replace(theirs(renamed, {"output_0": P / 2, "class": INITIAL["class"]}), outputs=OUTPUTS)
+        found = self.judge(answers={"serving_default": other})
+        assert found.level.status is Status.EQUIVALENT, found.level.summary
+        title = "exported model, signature serving_default"
+        assert (f"{title}: p", "missing") in statuses(found)
+        assert f"{title}: p: missing, its answer has output_0 for it" in found.level.notes
+
     def test_weights_that_were_changed_behind_the_training(self) -> None:
         doubled = {name: value * 2 for name, value in self.WEIGHTS[1].items()}
         found = self.judge(weights=(self.WEIGHTS[0], doubled))

@@ -308,6 +308,10 @@ def _compared(
             )
         )
         found += [Artefact(f"{title}: {name}", MISSING, "the migrated program has no such output") for name in absent]
+        if call.noun != _Call.noun:  # those who ask a signature read its answer by these names
+            for pair, name in paired:
+                if name != pair.output:
+                    found.append(Artefact(f"{title}: {pair.output}", MISSING, f"its answer has {name} for it"))
     return pairs, control, found
 
 
