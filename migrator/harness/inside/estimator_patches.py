@@ -12,8 +12,14 @@ from redirect import patch_argument, patch_checkpoint_functions
 
 
 def patch_model_dir(Estimator, recorder):
-    """The folder of every Estimator is one below the run's own."""
+    """The folder of every Estimator is one below the run's own, and so is that of another one that it begins from."""
     redirect = recorder.redirect
+
+    def begins_from(given):
+        """The place to read a checkpoint or a folder of them from, or WarmStartSettings that have one."""
+        if hasattr(given, "ckpt_to_initialize_from"):
+            return given._replace(ckpt_to_initialize_from=redirect.reading(given.ckpt_to_initialize_from))
+        return redirect.reading(given)
 
     def create(original, self, model_fn, model_dir=None, config=None, *args, **kwargs):
         configured = getattr(config, "model_dir", None)
@@ -28,6 +34,10 @@ def patch_model_dir(Estimator, recorder):
             model_dir = os.path.join(redirect.root, name % recorder.unnamed_models)
             recorder.unnamed_models += 1
             os.makedirs(model_dir, exist_ok=True)
+        if kwargs.get("warm_start_from") is not None:
+            kwargs["warm_start_from"] = begins_from(kwargs["warm_start_from"])
+        elif len(args) > 1:  # behind the params
+            args = (args[0], begins_from(args[1]), *args[2:])
         return original(self, model_fn, model_dir, config, *args, **kwargs)
 
     parts.wrap(Estimator, "__init__", create)

@@ -84,5 +84,5 @@ def patch_checkpoint_functions(modules, redirect):
         patch_argument(train, "latest_checkpoint", "checkpoint_dir", redirect.folder)
         patch_argument(train, "get_checkpoint_state", "checkpoint_dir", redirect.folder)
         patch_argument(train, "checkpoint_exists", "checkpoint_prefix", redirect.reading)
-        for name in ("load_checkpoint", "list_variables", "load_variable"):
+        for name in ("load_checkpoint", "list_variables", "load_variable", "init_from_checkpoint"):
             patch_argument(train, name, "ckpt_dir_or_file", redirect.reading)
