@@ -56,7 +56,8 @@ class ModeNames:
     """The parameter called mode, flags such as `is_training = mode == TRAIN`, and functions that are `told` of it.
 
     `functions` are those of the file, which a test may ask with the mode as an argument. `labels` is the parameter of
-    that name while it is what the Estimator gives: None to predict, and something in the other modes.
+    that name while it is what the Estimator gives: None to predict, and something in the other modes; `targets` are
+    other names of it.
     """
 
     imports: ImportMap
@@ -65,6 +66,12 @@ class ModeNames:
     told: tuple[cst.FunctionDef, ...] = ()
     functions: Mapping[str, cst.FunctionDef] = field(default_factory=dict)
     labels: str | None = None
+    targets: frozenset[str] = frozenset()
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The names of the labels that the Estimator gives."""
+        return self.targets if self.labels is None else self.targets | {self.labels}
 
     @property
     def about(self) -> frozenset[str]:
@@ -106,15 +113,28 @@ class ModeNames:
         flag = self.flag(statement)
         if flag is not None:
             return replace(self, flags={**self.flags, flag[0]: flag[1]})
-        return self.without(names_changed((statement,)))
+        changed = self.without(names_changed((statement,)))
+        other = self.other_name(statement)
+        return changed if other is None else replace(changed, targets=changed.targets | {other})
+
+    def other_name(self, statement: cst.CSTNode) -> str | None:
+        """The name in `targets = labels`."""
+        small = (
+            statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+        )
+        if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.value, cst.Name):
+            target = small.targets[0].target
+            return target.value if isinstance(target, cst.Name) and small.value.value in self.given else None
+        return None
 
     def without(self, names: Collection[str]) -> ModeNames:
         """The same where some names mean something else."""
         flags = {name: when for name, when in self.flags.items() if name not in names}
         told = tuple(one for one in self.told if one.name.value not in names)
         labels = None if self.labels in names else self.labels
-        same = (flags, told, labels) == (self.flags, self.told, self.labels)
-        return self if same else replace(self, flags=flags, told=told, labels=labels)
+        targets = self.targets.difference(names)
+        same = (flags, told, labels, targets) == (self.flags, self.told, self.labels, self.targets)
+        return self if same else replace(self, flags=flags, told=told, labels=labels, targets=targets)
 
     def flag(self, statement: cst.CSTNode) -> tuple[str, Modes] | None:
         """`is_training = mode == TRAIN`: the name, and the modes in which it is True."""
@@ -123,7 +143,7 @@ class ModeNames:
         small = statement.body[0]
         if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
             when = self.when(small.value)
-            if when is not None and names_in(small.value) & {*self.about, self.labels}:
+            if when is not None and names_in(small.value) & {*self.about, *self.given}:
                 return small.targets[0].target.value, when
         return None
 
@@ -136,7 +156,7 @@ class ModeNames:
                 return False
         elif not isinstance(test, _CHOICES):
             return False
-        return not names_read(test).isdisjoint({*self.about, self.labels})
+        return not names_read(test).isdisjoint({*self.about, *self.given})
 
     def _values(self, test: cst.BaseExpression) -> Iterator[tuple[str, Value]]:
         """What an expression is in each mode."""
@@ -152,7 +172,7 @@ class ModeNames:
                     origin = self.imports.resolve(cst.Name(name))
                     if name == self.mode:
                         machine.store.set((scope, name), Constant(None, mode))
-                    elif name == self.labels:
+                    elif name in self.given:
                         given = Constant(None, None) if mode == PREDICT else Operation(None, "tf.placeholder")
                         machine.store.set((scope, name), given)
                     elif name in self.flags:
@@ -374,7 +394,14 @@ class _Walker:
                 self.statements.append(ModalStatement(cst.SimpleStatementLine([given]), modes, (), self._after))
 
     def _remember(self, statement: cst.BaseStatement, modes: Modes) -> None:
-        """Keeps account of the names that are None, by mode."""
+        """Keeps account of the names that are None, by mode, and of those that are the labels."""
+        other = self.names.other_name(statement) if modes == ALL else None
+        changed = names_changed((statement,))
+        targets = self.names.targets.difference(changed).union([other] if other is not None else ())
+        # What is computed from the labels is there where they are.
+        gone = self.names.labels in changed and names_read(statement).isdisjoint(self.names.given)
+        if gone or targets != self.names.targets:
+            self.names = replace(self.names, targets=targets, labels=None if gone else self.names.labels)
         small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
         if isinstance(small, cst.Assign) and is_none(small.value) and isinstance(small.targets[0].target, cst.Name):
             name = small.targets[0].target.value

@@ -319,6 +319,24 @@ def test_without_labels_is_to_predict() -> None:
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
 
 
+OTHER_NAMES = {
+    "another name": ("targets = labels\nif targets is None:\n", True),
+    "a name in the test": ("if (targets := labels) is None:\n", True),
+    "what is computed of them": ("labels = labels * 2.0\nif labels is None:\n", True),
+    "a name that gets something else": ("targets = labels\ntargets = features\nif targets is None:\n", False),
+    "labels that get something else": ("labels = features\nif labels is None:\n", False),
+    "a name of those": ("labels = features\ntargets = labels\nif targets is None:\n", False),
+}
+
+
+@pytest.mark.parametrize("way", OTHER_NAMES)
+def test_other_names_of_the_labels(way: str) -> None:
+    test, tells = OTHER_NAMES[way]
+    body = f"{DENSE}{test}    return tf.estimator.EstimatorSpec(mode, predictions=logits)\n{LOSS}{END}"
+    _, findings = migrate(body)
+    assert bool([f for f in findings if f.severity is Severity.MANUAL]) is not tells, findings
+
+
 IN_TRAINING = f"mode == {TRAIN}"
 KEPT = "net = tf.nn.dropout(features, keep)\n"
 CHOSEN_RATES = {
