@@ -23,9 +23,10 @@ from migrator.walking import walk
 
 _CHAINED = re.compile(r"\b(\w+)\s*=\s*\1\s*\.\s*train\s*\(")
 _RUN_CONFIGS = ("tf.estimator.RunConfig", "tf.contrib.tpu.RunConfig", "tf.estimator.tpu.RunConfig")
-_DELETED = re.compile(r"^\s+del[\s(]", re.MULTILINE)
+_DELETED = re.compile(r"^\s*del[\s(]", re.MULTILINE)
 _GIVEN = {"features", "labels", "mode", "params", "config"}
 _MADE = ("Estimator", "Classifier", "Regressor")
+_PARTS = (*_MADE, "TrainSpec", "EvalSpec", "RunConfig")
 #: Calls that change nothing for an Estimator.
 _NOT_ITS_OWN = ("tf.reset_default_graph", "tf.summary.FileWriterCache.clear")
 _RESET = re.compile(r"\b(reset_default_graph|FileWriterCache\s*\.\s*clear)\s*\(")
@@ -60,7 +61,7 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
                 gone.append((block, line))
                 message = "an Estimator makes graphs of its own: this never did anything to it, and is left out"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
-            elif isinstance(scope, cst.FunctionDef) and _is_deletion(scope, small):
+            elif _is_deletion(file, scope, small):
                 gone.append((block, line))
             elif _is_idle_replace(file, scope, small):
                 gone.append((block, line))
@@ -168,15 +169,16 @@ def _is_beside(file: ParsedFile, small: cst.BaseSmallStatement) -> bool:
     return isinstance(call, cst.Call) and not call.args and file.imports.tensorflow(call.func) in _NOT_ITS_OWN
 
 
-def _is_deletion(scope: cst.FunctionDef, small: cst.BaseSmallStatement) -> bool:
-    """`del params, config` of what an Estimator gives a function, and which nothing reads after it."""
+def _is_deletion(file: ParsedFile, scope: cst.Module | cst.FunctionDef, small: cst.BaseSmallStatement) -> bool:
+    """`del params, config` of what an Estimator gives a function, or of an Estimator; nothing reads them after it."""
     if not isinstance(small, cst.Del):
         return False
     target = small.target
     targets = [e.value for e in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
     deleted = {one.value for one in targets if isinstance(one, cst.Name)}
-    own = {p.name.value for p in (*scope.params.params, *scope.params.kwonly_params)}
-    if len(deleted) != len(targets) or not deleted <= own & _GIVEN:
+    params = (*scope.params.params, *scope.params.kwonly_params) if isinstance(scope, cst.FunctionDef) else ()
+    given = deleted <= {p.name.value for p in params} & _GIVEN
+    if len(deleted) != len(targets) or not (given or any(_made(file, scope, one, _PARTS) for one in deleted)):
         return False
     names = list(name_nodes(scope))
     last = max(index for index, node in enumerate(names) if any(node is one for one in targets))

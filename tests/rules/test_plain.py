@@ -132,3 +132,12 @@ def test_what_never_concerned_an_estimator_goes(call: str) -> None:
     ]
     session = program(driver=f"{call}\nwith tf.Session() as session:\n    pass\nestimator.train(input_fn, steps=3)")
     assert run(session)[0] == session
+
+
+def test_an_estimator_that_is_deleted_after_its_last_use() -> None:
+    text = program(driver="estimator.train(input_fn, steps=3)\ndel estimator\nprint('done')")
+    new, findings = run(text)
+    assert "del estimator" not in new and ".fit(" in new and "print('done')" in new
+    assert not [one for one in findings if one.severity is Severity.MANUAL]
+    other = program(driver="steps = 3\nestimator.train(input_fn, steps=steps)\ndel steps")
+    assert "del steps" in run(other)[0]
