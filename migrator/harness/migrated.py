@@ -220,7 +220,9 @@ def run_migrated(
             session, case, evidence, found.initial, "in one order", shuffle_seed=_SHUFFLE_SEED, one_order=True
         )
         short = (ours, terms.of(theirs)) if ours.recording is not None and theirs.recording is not None else None
-    terms = with_data(terms, *(short or (evidence.main, main)), random_order=evidence.random_order)
+    formed = with_data(terms, *(short or (evidence.main, main)), random_order=evidence.random_order)
+    if short is None or all(one.known for one in formed.data):  # else it is known of the batches of these runs alone
+        terms = formed
     terms = replace(terms, reference=evidence.main) if terms.data else terms
     main = terms.of(raw) if terms.data else main
     found = replace(found, main=main, terms=terms)

@@ -98,13 +98,27 @@ def with_data(terms: Terms, original: Run, migrated: Run, *, random_order: bool)
         left = [(b, v) for b, v in left if b.task == task[0]]
         right = [(b, v) for b, v in right if b.task == task[1]]
     found = batch_map.find([v for _, v in left], [v for _, v in right], in_order=not random_order)
-    if found is None:
+    if found is None or not _of_all(found, [values for _, values in left]):
         return terms
     said = batch_map.told(found, left[0][1])
     unseen = [batch.step for batch in (*ours.batches, *theirs.batches) if not batch.kept]
     if said and unseen:
         said += (f"batches from step {min(unseen)} on were not kept: what has another form was not compared there",)
     return replace(terms, data=found, reference=original, said=said) if said else terms
+
+
+def _of_all(found: Sequence[Conversion], ours: Sequence[Mapping[str, Array]]) -> bool:
+    """Whether each batch of the original can be put in the form of the migrated program: what that computes is known
+    of what it read alone, and it may have read less.
+    """
+    if all(one.known for one in found):
+        return True
+    try:
+        for values in ours:
+            batch_map.convert(found, values)
+    except ValueError:
+        return False
+    return True
 
 
 def in_any_order(original: Run, migrated: Run) -> tuple[tuple[Conversion, ...], tuple[str, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from migrator.harness import terms
 from migrator.harness.protocol import batch_map
 from migrator.harness.recording import Array
 
@@ -158,3 +159,15 @@ class TestWhatTheMigratedProgramComputes:
         theirs = form(lambda x, c: {"features": np.tanh(x), "labels": np.full(6, 2, np.int32)})
         ours = form(lambda x, c: {"features": x, "labels": np.full(6, 2, np.int32)})
         assert batch_map.find(ours, theirs) is None
+
+
+def test_what_is_computed_of_batches_that_were_not_read_is_no_form() -> None:
+    weights = [RANDOM.uniform(0.5, 2.0, size=6).astype(np.float32) for _ in X]
+    ours = [{**one, "features/w": w} for one, w in zip(ORIGINAL, weights, strict=True)]
+    theirs = [{**one, "weights": w / w.sum()} for one, w in zip(ORIGINAL, weights, strict=True)]
+    found = batch_map.find(ours[:3], theirs[:3])
+    assert found is not None
+    assert terms._of_all(found, ours[:3]) and not terms._of_all(found, ours)
+    # A form that is known of all examples is one of others, too.
+    known = batch_map.find(ORIGINAL[:3], form(lambda x, c: {"features/x": x, "labels": c})[:3])
+    assert known is not None and terms._of_all(known, ours)
