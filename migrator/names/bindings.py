@@ -14,7 +14,7 @@ from typing import Any
 import libcst as cst
 
 from migrator.names.annotated import AssignTarget
-from migrator.walking import walk
+from migrator.walking import names_below, walk
 
 
 class Form(Enum):
@@ -188,6 +188,19 @@ def values_given(node: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
 def names_read(node: cst.CSTNode) -> set[str]:
     """The names that some code reads, functions inside included; those of attributes and keywords are none."""
     return {name.value for name in _reads(node)}
+
+
+def free_reads(node: cst.CSTNode) -> list[cst.Name]:
+    """Where `names_read` reads names of the code around, and not own ones of functions and comprehensions."""
+    found = _reads(node)
+    own = {
+        inner
+        for name in {read.value for read in found}
+        for part in hidden_in(node, name)
+        for inner in names_below(part)
+        if inner.value == name
+    }
+    return [read for read in found if read not in own]
 
 
 @lru_cache(maxsize=4096)

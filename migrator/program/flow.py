@@ -14,7 +14,7 @@ from migrator.names.imports import dotted
 from migrator.program.calls import classes_in, is_docstring
 from migrator.program.parsed import Blocked, ParsedFile, Project, attributes_named
 from migrator.program.scopes import bindings, mentions_of, returns_in
-from migrator.walking import walk
+from migrator.walking import names_below, walk
 
 CODE = "TFM103"
 
@@ -252,19 +252,54 @@ def method_of(project: Project, file: ParsedFile, owner: cst.ClassDef, name: str
     if len(own) > 1:
         return None
     first = (file, own[0]) if own else inherited(project, file, owner, name)
-    classes = [(where, one) for where in project.files for one in classes_in(where.module)]
-    derived, more = {owner.name.value}, True
-    while more:
-        bases = {c.name.value: {(dotted(b.value) or "").rpartition(".")[2] for b in c.bases} for _, c in classes}
-        new = {c for c, names in bases.items() if names & derived} - derived
-        derived |= new
-        more = bool(new)
-    below = [(where, c) for where, c in classes if c is not owner and c.name.value in derived - {owner.name.value}]
+    below = _derived(project, owner)
     others = [(where, one) for where, c in below for one in _methods(c, name)]
     found = [one for one in (first, *others) if one is not None and not _is_left_open(one[1])]
     if not found:
         return first if not others else None
     return found[0] if len(found) == 1 else None
+
+
+def made_of(project: Project, file: ParsedFile, owner: cst.ClassDef) -> tuple[ParsedFile, cst.ClassDef] | None:
+    """The class that objects with the methods of `owner` are of: itself, or one derived from it.
+
+    None where the project mentions several of them, other than as bases of others, or none.
+    """
+    classes = [(file, owner), *_derived(project, owner)]
+    names = {one.name.value for _, one in classes}
+    mentioned = {
+        node.value
+        for other in project.files
+        if any(name in other.text for name in names)
+        for node in names_below(other.module)
+        if node.value in names and not _only_derives(other, node)
+    }
+    found = [one for one in classes if one[1].name.value in mentioned]
+    return found[0] if len(found) == 1 else None
+
+
+def _only_derives(file: ParsedFile, name: cst.Name) -> bool:
+    """Whether a name of a class defines or imports it, derives another from it, or asks for its bases (`super`)."""
+    above = file.above(name)
+    around = next(above)
+    while isinstance(around, cst.Attribute):
+        around = next(above)
+    if isinstance(around, cst.Arg):
+        outer = next(above)
+        return isinstance(outer, cst.ClassDef) or (isinstance(outer, cst.Call) and dotted(outer.func) == "super")
+    return isinstance(around, (cst.ClassDef, cst.ImportAlias, cst.AsName, cst.Annotation))
+
+
+def _derived(project: Project, owner: cst.ClassDef) -> list[tuple[ParsedFile, cst.ClassDef]]:
+    """The classes of the project that are derived from one, by the names of their bases."""
+    classes = [(where, one) for where in project.files for one in classes_in(where.module)]
+    bases = {c.name.value: {(dotted(b.value) or "").rpartition(".")[2] for b in c.bases} for _, c in classes}
+    derived, more = {owner.name.value}, True
+    while more:
+        new = {name for name, above in bases.items() if above & derived} - derived
+        derived |= new
+        more = bool(new)
+    return [(where, c) for where, c in classes if c is not owner and c.name.value in derived - {owner.name.value}]
 
 
 def inherited(project: Project, file: ParsedFile, owner: cst.ClassDef, name: str) -> Method | None:

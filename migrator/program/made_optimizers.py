@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from migrator.ir.values import Constant, Either, Operation, Value, alternatives
+from migrator.ir.values import Constant, Either, Function, Method, Operation, Value, alternatives
 from migrator.program.calls import bind
 from migrator.program.parsed import Blocked
 from migrator.program.scopes import path_to
@@ -139,17 +139,16 @@ class Optimizers:
         )
 
     def _helper(self, operations: Sequence[Operation], nodes: Sequence[cst.CSTNode | None]) -> cst.FunctionDef | None:
-        """The function of the file that makes an optimizer, where one does."""
+        """The function or method of the file that makes an optimizer, where one does."""
         if not all(one.site is not None and one.site.frame is not None for one in operations):
             return None
-        node = nodes[0]
-        if (
-            any(one is not node for one in nodes)
-            or not isinstance(node, cst.Call)
-            or not isinstance(node.func, cst.Name)
-        ):
+        if any(one is not nodes[0] for one in nodes) or not isinstance(nodes[0], cst.Call):
             return None
-        return self.body.file.functions.get(node.func.value)
+        called = self.trained.value(nodes[0].func)
+        function = called.function if isinstance(called, Method) else called
+        if not isinstance(function, Function) or not isinstance(function.node, cst.FunctionDef):
+            return None
+        return function.node if self.body.file.home(function.node)[0] is self.body.file else None
 
     def _clipping_around(self, value: Value) -> Clipping | None:
         found = None

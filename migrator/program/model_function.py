@@ -8,6 +8,7 @@ from functools import partial
 
 import libcst as cst
 
+from migrator.names.bindings import free_reads
 from migrator.program import tpu
 from migrator.program.assignments import assignments
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
@@ -27,7 +28,7 @@ from migrator.program.loss import (
 )
 from migrator.program.metrics import read_metrics
 from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
-from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.refusals import Refusals
 from migrator.program.summaries import summary_symbol
 from migrator.program.telling import only_tells
@@ -408,7 +409,7 @@ class _Reader:
                 raise Blocked("TFM403", foreign[0], "these control dependencies are not carried over")
 
     def _reads_no_training(self, node: cst.CSTNode, train: TrainOp, allowed: frozenset[str]) -> None:
-        apart = {name.value for name in name_nodes(node) if name not in train.rate.steps} - allowed
+        apart = {name.value for name in free_reads(node) if name not in train.rate.steps} - allowed
         read = apart & (train.names | train.rate.names)
         if read:
             code = "TFM402" if read & train.rate.names else "TFM403"

@@ -87,6 +87,8 @@ class _Reader:
     def handed(self, call: cst.Call, helper: cst.FunctionDef) -> Rate:
         """The rate of optimizers that `helper` makes of the arguments of `call`."""
         parameters = [param.name.value for param in helper.params.params]
+        if isinstance(call.func, cst.Attribute):  # a method's first one is its object
+            del parameters[:1]
         changing = []
         for index, arg in enumerate(call.args):
             self._no_data(arg.value)

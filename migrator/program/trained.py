@@ -18,6 +18,7 @@ from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import bound_in, names_read, value_given
 from migrator.names.spelling import canonical
 from migrator.program.calls import nodes_in
+from migrator.program.flow import made_of
 from migrator.program.modes import TRAIN
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import bindings, path_to
@@ -94,8 +95,7 @@ class Trained:
             if name in {p.name.value for p in _params(function.params)}:
                 self._set(self.scope, name)
         self._close_over(around)
-        if self.watch is not None:
-            self._bind_owner(module)
+        self._bind_owner(module)
         for name, origin in self.body.imports.names.items():
             if name.startswith("*"):  # what `from module import *` may give
                 continue
@@ -116,10 +116,13 @@ class Trained:
         params = self.body.function.params.params
         if not isinstance(owner, cst.ClassDef) or not params or self.body.function.decorators:
             return
-        of = self.machine.store.get((module.scope, owner.name.value))
-        if not isinstance(of, Class) or of.node is not owner:
+        made_of_class = made_of(self.body.project, self.body.file, owner) if self.body.project else (file, owner)
+        if made_of_class is None:
             return
-        site = Site(self.body.file.path, owner)
+        of = self.machine.store.get((module.scope, made_of_class[1].name.value))
+        if not isinstance(of, Class) or of.node is not made_of_class[1]:
+            return
+        site = Site(self.body.file.path, of.node)
         made = Object(site, of)
         self.machine.store.set((self.scope, params[0].name.value), made)
         start = self.machine.attribute(made, "__init__", site)
