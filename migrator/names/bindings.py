@@ -207,7 +207,8 @@ def free_reads(node: cst.CSTNode) -> list[cst.Name]:
 def _reads(node: cst.CSTNode) -> tuple[cst.Name, ...]:
     reader = _Names()
     walk(node, reader)
-    bound = {binding.place for binding in _read(node) if binding.form not in (Form.AUGMENTED, *_PARTS)}
+    uses = (Form.AUGMENTED, Form.DELETED, *_PARTS)  # a name that is deleted must have a value
+    bound = {binding.place for binding in _read(node) if binding.form not in uses}
     return tuple(name for name in reader.found if name not in bound)
 
 
