@@ -53,7 +53,7 @@ PAIRS = Path(__file__).parent / "pairs"
             {
                 "migrated": ("EQUIVALENT", None),
                 "wrong_rate": ("DIFFERENT", "L3"),
-                "wrong_dropout": ("DIFFERENT", "L0b"),
+                "wrong_dropout": ("DIFFERENT", "L3"),
             },
         ),
         # The queue of numpy_input_fn makes an order that no seed fixes: what both programs read without it is compared.
