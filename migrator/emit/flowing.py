@@ -20,9 +20,10 @@ from migrator.program.training import Flowing, FlowingUse, TrainingProgram
 from migrator.rules.batches import LOSS_OF_EXAMPLES, check_batches, reads_batch
 from migrator.rules.rewriter import Rewriter
 from migrator.targets import setup
-from migrator.targets.keras_estimator import keras_estimator
+from migrator.targets.keras_estimator import ObjectShape, keras_estimator
 from migrator.targets.plan import primary
 
+_EXPORTS = "the data tell the shapes of the features: the process trains, evaluates or predicts before it exports"
 _CHECKPOINTS = "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
 
 
@@ -45,9 +46,12 @@ def emit_flowing(
     names: FileNames,
     rates: str,
     beside: Sequence[Flowing],
+    make_strategy: Callable[[str], str] | None,
+    signatures: Sequence[str],
 ) -> FlowingDriver:
     """What takes the place of the Estimator, of its specs and RunConfigs, and of the calls on it that give more than
-    the new object takes. `beside` are all such Estimators of the file, which share a class.
+    the new object takes. `beside` are all such Estimators of the file, which share a class. `make_strategy` is the text
+    of the function that makes the strategy of a cluster (None: one device), `signatures` are those of exports.
 
     Raises Blocked (TFM104) for a model_fn that it is not written for; see also check_model.
     """
@@ -66,18 +70,27 @@ def emit_flowing(
 
     counted = helper("CountedSteps", partial(setup.counted_steps, indent=indent))
     takes_params = _takes_params(program.model)
-    make = partial(
-        keras_estimator,
+    asks = {one for flow in beside for one in flow.asks}
+    if "predict_keys" in asks and not of_dicts:
+        raise Blocked("TFM110", place, "`predict_keys` chooses from a dict of predictions, and these are none")
+    shape = ObjectShape(
         counted=counted,
-        indent=indent,
         predicts=emitted.has_predictor,
         of_dicts=of_dicts,
         takes_params=takes_params,
         rates=rates,
         both=any(one.both for one in beside),
         passes_params=any(one.passes_params for one in beside),
+        make_strategy="" if make_strategy is None else helper("make_strategy", make_strategy),
+        exports=any(one.servings for one in beside),
+        signatures=signatures,
+        exporters=any(one.exporters for one in beside),
+        asks_checkpoint="latest_checkpoint" in asks,
+        chooses="checkpoint_path" in asks,
+        of_keys="predict_keys" in asks,
+        whole="yield_single_examples" in asks,
     )
-    name = helper("KerasEstimator", make)
+    name = helper("KerasEstimator", partial(keras_estimator, indent=indent, shape=shape))
     expressions: dict[Path, dict[cst.CSTNode, cst.BaseExpression]] = {}
 
     def put(file: ParsedFile, node: cst.CSTNode, text: str) -> None:
@@ -93,7 +106,16 @@ def emit_flowing(
             put(use.file, use.call, call("dict", given, indent, 0))
         elif not _says_only(use):
             expressions.setdefault(use.file.path, {})[use.call] = _use(use, rewriters[use.file.path])
+    for file, _, exporter in flowing.exporters:
+        pair = [texts[file.path].text(one) for one in (exporter.name, exporter.serving)]
+        put(file, exporter.call, f"({', '.join(pair)})")
+    for file, _, made, folder, serving in flowing.exports:
+        assert isinstance(made.func, cst.Attribute)
+        target = primary(texts[file.path].text(made.func.value))
+        given = [texts[file.path].text(one) for one in (folder, serving)]
+        put(file, made, call(f"{target}.export_saved_model", given, indent, 0))
     remarks = [(program.file, Blocked("TFM850", place, _CHECKPOINTS))]
+    remarks += [(file, Blocked("TFM850", made, _EXPORTS)) for file, _, made, _, _ in flowing.exports]
     for file, place_of_both, (estimator, *specs) in flowing.both:
         given = [texts[file.path].text(spec) for spec in specs]
         put(
@@ -106,6 +128,7 @@ def emit_flowing(
         remarks += [] if first is None else [(first.file, Blocked("TFM303", first.call, LOSS_OF_EXAMPLES))]
     remarks += [(_home(project, program, remark), remark) for remark in program.remarks]
     needs = {"copy", "math", "os", "tempfile"}
+    needs |= {"time"} if shape.exports else set()
     needs |= {"inspect"} if any(one.passes_params for one in beside) else set()
     needs |= {"functools"} if program.model.more or _is_canned(program) else set()
     return FlowingDriver(expressions, tuple(helpers), tuple(remarks), frozenset(needs))
@@ -158,7 +181,7 @@ def _construction(program: TrainingProgram, texts: _Texts, name: str, params: bo
     flowing = program.flowing
     assert flowing is not None
     given = {} if program.model_dir is None else {"model_dir": program.model_dir}
-    if (params or flowing.passes_params) and program.params is not None:
+    if (params or flowing.passes_params or "params" in flowing.asks) and program.params is not None:
         given["params"] = program.params
     beside = {key: value for key, value in program.config.items() if key != "model_dir"}
     arguments = [_maker(program, texts), *texts.named(given), *_settings(beside, texts)]

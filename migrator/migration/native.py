@@ -68,6 +68,7 @@ from migrator.rules.summary_writers import written_summaries
 from migrator.targets import dtensor
 from migrator.targets.choosing import choose, divides_batches, draws_batches, for_mesh, for_own_loop, own_strategy
 from migrator.targets.chosen import check_files
+from migrator.targets.clusters import ONE_EVALUATOR
 from migrator.targets.plan import Target
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.setup import RATE, RATE_ON_KERAS3, RATES_OF_PARTS
@@ -622,10 +623,16 @@ class NativeMigration(GroupState):
             message = "a Keras model of the program's own was not tried on Keras 3: leave `--keras 3` out"
             raise Blocked("TFM870", program.place.call, message)
         strategy = choose(program, self.asked)
-        if program.flowing is not None and (strategy is not ONE_DEVICE or self.loop.own or self.keras is not KERAS_2):
+        if program.flowing is not None and (
+            strategy not in (ONE_DEVICE, AUTO) or self.loop.own or self.keras is not KERAS_2
+        ):
             message = (
-                "this Estimator is not used in the function that makes it: that is for one device, `fit` and Keras 2"
+                "this Estimator is not used in the function that makes it: that is for one device, for what TF_CONFIG "
+                "asks for, for `fit` and Keras 2"
             )
+            raise Blocked("TFM704", program.place.call, message)
+        if program.flowing is not None and strategy is AUTO and self.clusters != ONE_EVALUATOR:
+            message = "this Estimator is not used in the function that makes it: an evaluator task evaluates it"
             raise Blocked("TFM704", program.place.call, message)
         if program.model.ready and not strategy.alone and not strategy.mesh and not self.loop.own:
             strategy = self._of_ready_model(program, strategy)
@@ -716,7 +723,7 @@ class NativeMigration(GroupState):
         if any(p.place is program.place for p in self.drivers):
             return  # the same lines drive another model_fn too
         if program.flowing is not None:
-            self._flowing(program, models)
+            self._flowing(program, models, strategy)
             self.strategies.append(strategy)
             return
         self.drivers.append(program)
@@ -800,7 +807,12 @@ class NativeMigration(GroupState):
             self.remarks[file.path].append(Blocked("TFM706", program.place.call, message))
         self.strategies.append(strategy)
 
-    def _flowing(self, program: TrainingProgram, models: Mapping[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
+    def _flowing(
+        self,
+        program: TrainingProgram,
+        models: Mapping[cst.FunctionDef, tuple[EmittedModel, bool]],
+        strategy: Target,
+    ) -> None:
         """The object in the place of an Estimator that goes from one function to another."""
         choice = [one for one in self.group.programs if one.place is program.place]
         if any(one.model_fn not in models for one in choice) or len({self._rates(one) for one in choice}) > 1:
@@ -812,7 +824,20 @@ class NativeMigration(GroupState):
         rebinding.check_names(program.scope, rebinding.names_behind(program.scope, [program.place.call]))
         names, rates = self.names[program.file.path], self._rates(program)
         beside = [one.flowing for one in self.group.programs if one.file is program.file and one.flowing is not None]
-        driver = emit_flowing(self.project, program, self.rewriters, emitted, of_dicts, names, rates, beside)
+        partitioner = partitioning.partitioner_of(self, program, emitted, strategy)
+        make, indent = strategy.helper, program.file.module.default_indent
+        driver = emit_flowing(
+            self.project,
+            program,
+            self.rewriters,
+            emitted,
+            of_dicts,
+            names,
+            rates,
+            beside,
+            None if make is None else lambda name: make(name, partitioner, indent),
+            self.signatures.get(program.model_fn, Signatures()).names,
+        )
         self.drivers.append(program)
         for path, new in driver.expressions.items():
             for node, expression in new.items():
@@ -828,6 +853,7 @@ class NativeMigration(GroupState):
         changes.needs |= driver.needs
         for changes_of_file in self.changes.values():
             changes_of_file.keras = self.keras
+            changes_of_file.on_cluster |= strategy.reads_cluster
         for where, remark in driver.remarks:
             self.remarks[where.path].append(remark)
 

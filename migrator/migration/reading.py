@@ -94,7 +94,7 @@ def read_all(
                     if refusals and adapted is None:
                         followed = Refusals()
                         nothing: list[TrainingProgram] = []
-                        flowing = followed.of(partial(read_flowing, *around, followed, everything.wants_tpus), nothing)
+                        flowing = followed.of(partial(read_flowing, *around, followed), nothing)
                         found, refusals = (
                             (flowing, followed) if flowing and not followed else (found, _told(refusals, followed))
                         )

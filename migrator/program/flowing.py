@@ -16,17 +16,19 @@ import libcst as cst
 from migrator.ir.program import Program
 from migrator.ir.values import Constant, Function, Method, Operation, Partial, Value, alternatives
 from migrator.names.bare import says
-from migrator.names.bindings import read_bindings
+from migrator.names.bindings import read_bindings, values_given
 from migrator.program.calls import bind, is_none, is_true
+from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
 from migrator.program.flow import Mentioning
 from migrator.program.known import program_of, values_at
 from migrator.program.leftovers import leftovers
 from migrator.program.model_reference import ModelReference
-from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.reached import Asked, Given, Reached, reached_by
 from migrator.program.refusals import Refusals
 from migrator.program.run_config import read_run_config
 from migrator.program.scopes import path_to, rebound
+from migrator.program.tasks import TASK, WORDS
 from migrator.program.training import (
     EVAL_SPEC,
     METHODS,
@@ -49,10 +51,13 @@ _SPECS = {
     "eval_spec": ("tf.estimator.EvalSpec", EVAL_SPEC, "evaluate"),
 }
 _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
+_READ = ("model_dir", "params")  # attributes
+_CALLED = (*_PHASES, *EXPORTS, "latest_checkpoint")
 _SETTINGS = ("model_dir", "save_checkpoints_steps", "tf_random_seed")
 _SURROUNDS = re.compile(r"\.as_default\(|\.scope\(|Session\(")  # graphs, strategies, sessions
 _SCRIPTS = 12  # are evaluated; what further ones give is not known
 _SHOW = ("print", "repr", "str")
+_CHOSEN = ("checkpoint_path", "predict_keys", "yield_single_examples")
 _LEFT_OUT = ("name", "start_delay_secs", "throttle_secs")
 
 
@@ -63,23 +68,19 @@ def read_flowing(
     place: Place,
     places: Sequence[Place],
     refusals: Refusals,
-    on_clusters: bool,
 ) -> list[TrainingProgram]:
-    """Reads the program of an Estimator that is used wherever it gets to; nothing where that is refused.
-
-    `on_clusters` says that train_and_evaluate does what TF_CONFIG asks for: that is not written for such a program.
-    """
-    reader = _FlowReader(project, mentioning, file, place, places, refusals)
-    reader.on_clusters = on_clusters
-    return reader.read()
+    """Reads the program of an Estimator that is used wherever it gets to; nothing where that is refused."""
+    return _FlowReader(project, mentioning, file, place, places, refusals).read()
 
 
 class _FlowReader(ProgramReader):
-    on_clusters = True
     passes_params = False
 
     def read(self) -> list[TrainingProgram]:
         refused = self.refusals
+        self.exporters: list[tuple[ParsedFile, cst.CSTNode, Exporter]] = []
+        self.exports: list[tuple[ParsedFile, cst.CSTNode, cst.Call, cst.BaseExpression, cst.BaseExpression]] = []
+        self.asks: set[str] = set()
         self.unserved: dict[tuple[ParsedFile, cst.CSTNode], list[cst.CSTNode]] = {}
         self.gone: list[tuple[ParsedFile, cst.BaseStatement]] = []
         if self.place.name != "tf.estimator.Estimator":
@@ -112,7 +113,13 @@ class _FlowReader(ProgramReader):
         self._check_start(bound.get("warm_start_from"), model_dir)
         self._check_around(self.file, self.place.call)
         uses, both = self._all_uses(reached)
-        refused.of(lambda: self._check_callers([*self._importing, *(use.file for use in uses)]), None)
+        concerned = [*self._importing, *(file for use in uses for file in (use.file, *use.homes))]
+        refused.of(lambda: self._check_callers(concerned, bool(both)), None)
+        periods = [a["save_checkpoints_steps"] for a in (config, *(one for _, _, one in configs)) if _has_periods(a)]
+        for _, _, exporter in self.exporters if periods else ():
+            if exporter.kind == "Best":
+                message = "BestExporter is unsupported with several evaluations"
+                refused.refuse("TFM142", exporter.call, message)
         params = bound.get("params")
         kept = self.kept | self.session.kept
         left = [*self.dropped, *(line for line, made in self.session.lines.items() if not made)]
@@ -143,6 +150,9 @@ class _FlowReader(ProgramReader):
                 configs,
                 tuple(self.gone),
                 self.passes_params,
+                tuple(self.exporters),
+                tuple(self.exports),
+                frozenset(self.asks),
             ),
         )
         return [] if refused else [replace(program, model=model) for model in models]
@@ -189,12 +199,12 @@ class _FlowReader(ProgramReader):
         """The scripts that may come to the Estimator, as they are understood."""
         return [program_of(main, self.project.files) for main in self._importing[:_SCRIPTS]]
 
-    def _check_callers(self, files: Iterable[ParsedFile]) -> None:
+    def _check_callers(self, files: Iterable[ParsedFile], on_clusters: bool) -> None:
         """Refuses graphs and scopes that functions may be called in, where an Estimator made a graph of its own, and
-        tasks of a cluster."""
+        what may differ by the tasks of a cluster."""
         for file in dict.fromkeys(files):
-            if says(file.text, "TF_CONFIG"):
-                message = "the program reads or writes TF_CONFIG, and an Estimator that leaves its function is alone"
+            if says(file.text, "TF_CONFIG") or (on_clusters and _may_read_task(file)):
+                message = f"`{file.path.name}` may ask which task of a cluster it is, which is not followed"
                 raise Blocked("TFM704", self.place.call, message)
             for node in _withs(file):
                 if any(_SURROUNDS.search(file.code(item.item)) for item in node.items):
@@ -272,8 +282,11 @@ class _FlowReader(ProgramReader):
         for _, node in reached.unknown:
             self.refusals.refuse("TFM103", node, "the Estimator is used here in a way that is not followed")
         for asked in reached.asked:
-            if asked.name not in ("model_dir", *_PHASES) or (asked.name == "model_dir") is (asked.call is not None):
+            calls = asked.call is not None
+            if asked.name not in (_CALLED if calls else _READ):
                 self.refusals.refuse("TFM103", asked.node, f"`{asked.name}` of an Estimator is not carried over yet")
+            elif asked.name in ("latest_checkpoint", "params"):
+                self.asks.add(asked.name)
         for given in reached.given:
             if given.file.imports.resolve(given.call.func) != _BOTH:
                 message = "the Estimator is given to something that is not followed"
@@ -287,6 +300,8 @@ class _FlowReader(ProgramReader):
             if asked.name in _PHASES and asked.call is not None:
                 use = self.refusals.of(partial(self._use, asked, asked.call), None)
                 uses += [] if use is None else [use]
+            elif asked.name in EXPORTS and asked.call is not None:
+                self.refusals.of(partial(self._export, asked, asked.call), None)
         both: list[tuple[ParsedFile, cst.Call, tuple[cst.BaseExpression, ...]]] = []
         calls = [given.call for given in reached.given]
         for given in reached.given:
@@ -303,15 +318,57 @@ class _FlowReader(ProgramReader):
         self._check_around(asked.file, call)
         return self._read(asked.file, asked.scope, asked.name, call, arguments)
 
+    def _export(self, asked: Asked, call: cst.Call) -> None:
+        """A SavedModel that is written."""
+        arguments = bind(call, EXPORTS[asked.name], f"Estimator.{asked.name}", "TFM142")
+        self.remarks += check_export(arguments, call)
+        if "export_dir_base" not in arguments:
+            raise Blocked("TFM142", call, "the export has no folder")
+        self._check_around(asked.file, call)
+        folder, serving = arguments["export_dir_base"], arguments["serving_input_receiver_fn"]
+        self.exports.append((asked.file, asked.scope, call, folder, serving))
+
+    def _exporters_of(self, file: ParsedFile, scope: cst.CSTNode, given: cst.BaseExpression) -> cst.BaseExpression:
+        """The exporters of an EvalSpec: a list of what they become, which stands where they stood."""
+        found, remarks = read_exporters(file, scope, given)
+        self.remarks += remarks
+        for exporter in found:
+            if exporter.kind != "Final":
+                message = f"the {exporter.kind}Exporter writes once, when the training is over"
+                self.remarks.append(Blocked("TFM143", exporter.call, message))
+            self._check_place(file, scope, exporter.call, given)
+            self.exporters.append((file, scope, exporter))
+        whole = [one.call for one in found]
+        value = self._named_value(scope, given)
+        if isinstance(value, (cst.List, cst.Tuple)):
+            return given
+        if len(whole) != 1 or value is not whole[0]:
+            raise Blocked("TFM142", given, "this exporter is not made beside the Estimator: it is not carried over")
+        return cst.List([cst.Element(given)])
+
+    def _named_value(self, scope: cst.CSTNode, given: cst.BaseExpression) -> cst.BaseExpression:
+        """What a name stands for where it gets one value."""
+        found = values_given(scope, given.value) if isinstance(given, cst.Name) else []
+        return found[0] if len(found) == 1 else given
+
+    def _check_place(self, file: ParsedFile, scope: cst.CSTNode, made: cst.Call, given: cst.BaseExpression) -> None:
+        """Refuses an exporter that may get to something else than its spec. Raises Blocked (TFM142)."""
+        node: cst.CSTNode | None = made
+        while node is not None and node is not given:
+            around = file.parents.get(node)
+            target = around.targets[0].target if isinstance(around, cst.Assign) and len(around.targets) == 1 else None
+            if isinstance(target, cst.Name):
+                other = [one for one in name_nodes(scope) if one.value == target.value and one is not target]
+                node = other[0] if len(other) == 1 else None
+            else:
+                node = around if isinstance(around, (cst.Element, cst.List, cst.Tuple)) else None
+        if node is None:
+            raise Blocked("TFM142", made, "this exporter may get to more than one EvalSpec: make it there")
+
     def _specs(
         self, given: Given, calls: Sequence[cst.Call]
     ) -> tuple[tuple[cst.BaseExpression, ...], list[FlowingUse]]:
         """The arguments of a call of train_and_evaluate, and its specs."""
-        if self.on_clusters:
-            message = (
-                "train_and_evaluate does what TF_CONFIG asks for: `--strategy one-device` writes it for one device"
-            )
-            raise Blocked("TFM704", given.call, message)
         self._check_around(given.file, given.call)
         bound = bind(given.call, ("estimator", *_SPECS), _BOTH, "TFM103")
         uses: list[FlowingUse] = []
@@ -341,11 +398,19 @@ class _FlowReader(ProgramReader):
                 settings[key] = value  # None takes all, and nothing 100
             elif key == "hooks" and not is_none(value):
                 settings.update(self._hooks_of(file, scope, _PHASES[method], value))
+            elif key == "exporters" and not is_none(value):
+                settings[key] = self._exporters_of(file, scope, value)
+            elif key in _CHOSEN and not is_spec and not is_none(value):
+                if key == "checkpoint_path" and any(says(one.text, "model.ckpt") for one in self._importing):
+                    message = "the program goes by the names of an Estimator's checkpoints: these become others"
+                    raise Blocked("TFM110", value, message)
+                if key != "yield_single_examples" or not is_true(value):
+                    settings[key] = value
+                    self.asks.add(key)
             elif key in counting and not is_none(value):
                 settings[key] = value
             elif key not in ("input_fn", "hooks", *counting, *_LEFT_OUT) and not is_none(value):
-                if key != "yield_single_examples" or not is_true(value):
-                    raise Blocked("TFM110", value, f"`{key}` goes with an Estimator of one function")
+                raise Blocked("TFM110", value, f"`{key}` goes with an Estimator of one function")
         given = arguments.get("input_fn")
         if given is None:
             raise Blocked("TFM602", call, "no input function is given")
@@ -417,6 +482,15 @@ def _is_shown(given: Given) -> bool:
     func = given.call.func
     known = {binding.name for binding in read_bindings(given.file.module)}
     return isinstance(func, cst.Name) and func.value in _SHOW and func.value not in known
+
+
+def _may_read_task(file: ParsedFile) -> bool:
+    """Whether a file may ask which task it is: by an attribute of that name, or in the environment."""
+    return says(file.text, *TASK) or (says(file.text, "environ", "getenv") and says(file.text, *WORDS))
+
+
+def _has_periods(config: Arguments) -> bool:
+    return not is_none(config.get("save_checkpoints_steps"))
 
 
 def _withs(file: ParsedFile) -> list[cst.With]:

@@ -19,12 +19,12 @@ from migrator.program.scopes import bindings
 from migrator.walking import walk
 
 #: Attributes of flags, of resolvers and of RunConfigs that say which task this is.
-_TASK = (
+TASK = (
     *("task_index", "task_id", "worker_index", "worker_id", "worker_rank", "global_id_in_cluster"),
     "is_chief",
 )
 #: What stands in a file that may read the task itself.
-WORDS = ("TF_CONFIG", "RANK", "PROCID", "TASK_", "WORKER_", *_TASK)
+WORDS = ("TF_CONFIG", "RANK", "PROCID", "TASK_", "WORKER_", *TASK)
 #: Environment variables of launchers that do.
 _RANK = re.compile(r"(^|_)(RANK|PROCID|(TASK|WORKER)_(ID|INDEX))$")
 #: Calls whose arguments have no effect but on their result.
@@ -80,7 +80,7 @@ class TaskReads:
             return Says.CONFIG if string(node) == "TF_CONFIG" else Says.NOTHING
         if isinstance(node, cst.Attribute):
             kept = self.names.get((_ANYWHERE, f".{node.attr.value}"), Says.NOTHING)
-            return Says.TASK if node.attr.value in _TASK else max(kept, self.says(file, node.value))
+            return Says.TASK if node.attr.value in TASK else max(kept, self.says(file, node.value))
         if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
             return self._entry(file, node.value, node.slice[0].slice.value)
         if isinstance(node, cst.Call):

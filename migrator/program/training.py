@@ -143,6 +143,9 @@ class Flowing:
     the RunConfigs that it may be given, with what each says that counts; `config` is the argument that gives one of
     them, where that is not beside it, and `may_be_none` says that it may give none. `removed` are statements of other
     functions that only served what is left out. `passes_params` says that an input function takes the params.
+    `exporters` are the calls that make those of train_and_evaluate, `exports` the calls of an Estimator that write a
+    SavedModel (each with its function, its folder and its serving function); `asks` are the attributes and further
+    methods that the Estimator is asked for, and those of its arguments that not every such object takes.
     """
 
     uses: tuple[FlowingUse, ...]
@@ -152,6 +155,15 @@ class Flowing:
     configs: tuple[tuple[ParsedFile, cst.Call, Arguments], ...] = ()
     removed: tuple[tuple[ParsedFile, cst.BaseStatement], ...] = ()
     passes_params: bool = False
+    exporters: tuple[tuple[ParsedFile, cst.CSTNode, Exporter], ...] = ()
+    exports: tuple[tuple[ParsedFile, cst.CSTNode, cst.Call, cst.BaseExpression, cst.BaseExpression], ...] = ()
+    asks: frozenset[str] = frozenset()
+
+    @property
+    def servings(self) -> list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]]:
+        """The serving functions, as they are given, with their files and scopes."""
+        found = [(file, scope, exporter.serving) for file, scope, exporter in self.exporters]
+        return [*found, *((file, scope, serving) for file, scope, _, _, serving in self.exports)]
 
 
 @dataclass(frozen=True)
@@ -217,7 +229,8 @@ class TrainingProgram:
         found += [(self.scope, use.arguments[key]) for use in self.uses if use.method in EXPORTS]
         lent = [(one.function, use) for one in self.lent for use in one.uses]
         found += [(scope, use.arguments[key]) for scope, use in lent if use.method in EXPORTS]
-        return [(self.file, scope, node) for scope, node in found]
+        flowing = [] if self.flowing is None else self.flowing.servings
+        return [*((self.file, scope, node) for scope, node in found), *flowing]
 
     @property
     def all_uses(self) -> list[Use]:

@@ -82,7 +82,8 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
         raise Blocked("TFM704", program.place.call, "a Keras model of the program's own is not written for TPUs")
     if wanted is not AUTO:
         return wanted
-    return AUTO if program.train_and_evaluate is not None else ONE_DEVICE
+    follows = program.train_and_evaluate is not None or (program.flowing is not None and bool(program.flowing.both))
+    return AUTO if follows else ONE_DEVICE
 
 
 def _check_uses(program: TrainingProgram) -> None:
