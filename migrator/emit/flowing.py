@@ -23,7 +23,6 @@ from migrator.targets import setup
 from migrator.targets.keras_estimator import ObjectShape, keras_estimator
 from migrator.targets.plan import primary
 
-_EXPORTS = "the data tell the shapes of the features: the process trains, evaluates or predicts before it exports"
 _CHECKPOINTS = "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
 
 
@@ -115,7 +114,6 @@ def emit_flowing(
         given = [texts[file.path].text(one) for one in (folder, serving)]
         put(file, made, call(f"{target}.export_saved_model", given, indent, 0))
     remarks = [(program.file, Blocked("TFM850", place, _CHECKPOINTS))]
-    remarks += [(file, Blocked("TFM850", made, _EXPORTS)) for file, _, made, _, _ in flowing.exports]
     for file, place_of_both, (estimator, *specs) in flowing.both:
         given = [texts[file.path].text(spec) for spec in specs]
         put(

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import libcst as cst
+
 from migrator.apart import Apart
 from migrator.findings import Finding, Severity
 from migrator.migration.isolation import isolated
@@ -25,8 +27,15 @@ def migrate_group(group: Group, request: Request) -> tuple[dict[Path, str], dict
     """New texts of a group's files, or none of them and what stood in the way.
 
     Programs whose flag asks for a TPU come out as they run without one, where they cannot be carried over to a TPU.
+    Where nothing but drivers is in the way, they stay, and another object takes the place of their Estimators.
     """
-    texts, native = isolated(group, lambda: NativeMigration(group, request).run())
+    made = NativeMigration(group, request)
+    texts, native = isolated(group, made.run)
+    if not texts and made.by_drivers:
+        flowing = _flowing(group, request)
+        other = ({}, {}) if flowing is None else isolated(flowing, lambda: NativeMigration(flowing, request).run())
+        if other[0]:
+            return other
     by_flag = [program for program in group.programs if program.tpu is not None and program.tpu.flag is not None]
     if not texts and by_flag and request.asked is AUTO:
         without_any = Group(_by_flag(group.programs, _WHY), group.files)
@@ -69,6 +78,19 @@ def migrate_group(group: Group, request: Request) -> tuple[dict[Path, str], dict
     files, names = partial(files_of, request.project), partial(names_read, request.project)
     found = Apart(group.programs, forms, files, shared, exported, names).migrate()
     return found if found is not None else ({}, _told(group, native))
+
+
+def _flowing(group: Group, request: Request) -> Group | None:
+    """The group with such of its programs as can be read so as ones whose drivers stay; None where there are none."""
+    made: dict[cst.Call, list[TrainingProgram]] = {}
+    for program in group.programs:
+        if program.flowing is None and program.place.call not in made:
+            made[program.place.call] = request.flowing(program)
+    if not any(made.values()):
+        return None
+    stay = [one for one in group.programs if not made.get(one.place.call)]
+    programs = [*stay, *(one for found in made.values() for one in found)]
+    return Group(programs, {f.path: f for one in programs for f in files_of(request.project, one)})
 
 
 def refused_group(group: Group, request: Request) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:

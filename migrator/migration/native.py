@@ -139,6 +139,7 @@ class NativeMigration(GroupState):
         for path, file in self.group.files.items():
             self._find_partitioners(path, file)
         self._share_strategies()
+        before = any(self.problems.values())
         for program in self.group.programs:
             if program.model_fn in models:
                 self.guarded(program.file, partial(self._driver, program, models))
@@ -164,13 +165,16 @@ class NativeMigration(GroupState):
         left = ["`tf.estimator."] if any(self.problems.values()) or foreign else []
         if any(p.code in _OF_STRATEGIES for problems in self.problems.values() for p in problems):
             left += ["`tf.distribute.", "`tf.contrib.distribute."]
+        self.by_drivers = any(self.problems.values()) and not before and not foreign
         for path, rewriter in self.rewriters.items():
             unread = any(program.model_fn not in models for program in self.group.programs)
+            known = len(self.problems[path])
             self.problems[path] += [
                 problem
                 for problem in rewriter.problems
                 if not any(name in problem.message for name in left) and not (unread and only_follows(problem))
             ]
+            self.by_drivers = self.by_drivers and len(self.problems[path]) == known
         refused = any(self.problems.values()) or foreign
         return ({} if refused else {path: texts[path] for path in modules}), self._findings(refused)
 

@@ -143,6 +143,7 @@ def _migrate(
     request = Request(
         *(project, everything, references, blocked, GENERATIONS[keras], target, target.loop or LOOPS[loop]),
         clusters=clusters,
+        flowing=read.flowing,
     )
     for group in groups_of(project, programs):
         towers = any(program.of_towers for program in group.programs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from migrator.program.refusals import Refusals
 from migrator.program.relevant import is_concerned
 from migrator.program.subclasses import estimator_subclasses
 from migrator.program.tpu_programs import on_tpu
-from migrator.program.training import NOT_NAMED, Place, TrainingProgram, is_estimator, read_programs
+from migrator.program.training import Place, TrainingProgram, is_estimator, read_programs
 from migrator.rules.wrapped import check_not_wrapped
 
 _OF_HOROVOD = "Horovod distributes this program, which has no native form"
@@ -35,16 +35,22 @@ _PART_OF_PROGRAMS = (
 )
 
 
+#: What is refused of a driver alone.
+_OF_DRIVERS = ("TFM103", "TFM108", "TFM109", "TFM110")
+
+
 @dataclass(frozen=True)
 class AllPrograms:
     """The programs that can be migrated, and those `refused`, as far as these could be read.
 
-    `blocked` are the files of those that cannot, each with the file that holds the Estimator.
+    `blocked` are the files of those that cannot, each with the file that holds the Estimator. `flowing` reads a program
+    as one whose driver stays; there is none where that is refused.
     """
 
     programs: list[TrainingProgram]
     refused: list[TrainingProgram]
     blocked: dict[Path, Path]
+    flowing: Callable[[TrainingProgram], list[TrainingProgram]]
 
 
 def read_all(
@@ -120,14 +126,23 @@ def read_all(
         for node, name, _ in estimator_subclasses(file):
             message = f"`{node.name.value}` is derived from `{name}`: the bridge keeps such a class"
             block(file, Blocked("TFM181", node.name, message), node)
-    return AllPrograms(programs, refused, blocked)
+
+    def flowing_of(program: TrainingProgram) -> list[TrainingProgram]:
+        followed = Refusals()
+        around = project, everything.mentioning, program.file, program.place, places[program.file.path]
+        nothing: list[TrainingProgram] = []
+        found = followed.of(partial(read_flowing, *around, followed), nothing)
+        return [] if followed else found
+
+    return AllPrograms(programs, refused, blocked, flowing_of)
 
 
 def _told(refusals: Refusals, followed: Refusals) -> Refusals:
-    """Why a program stays as it is: where its Estimator goes elsewhere, what is in the way there."""
+    """Why a program stays as it is: what is in the way of a driver that stays, in place of what only stands in the way
+    of writing it anew."""
     told = Refusals()
     for one in refusals.found:
-        for instead in followed.found if (one.code, one.message) == ("TFM103", NOT_NAMED) and followed else [one]:
+        for instead in followed.found if one.code in _OF_DRIVERS and followed else [one]:
             told.add(instead)
     return told
 

@@ -122,7 +122,8 @@ class Request:
 
     `blocked_files` are the files of programs that cannot be read, each with the file that holds the Estimator, and
     `references` where model_fns are mentioned otherwise than as that of an Estimator. `for_both` are the files that
-    programs which stay TensorFlow 1 read, too. `clusters` is what is asked of programs that run on them.
+    programs which stay TensorFlow 1 read, too. `clusters` is what is asked of programs that run on them. `flowing`
+    reads a program as one whose driver stays; there is none where that is refused.
     """
 
     project: Project
@@ -134,6 +135,7 @@ class Request:
     loop: Loop
     for_both: frozenset[Path] = frozenset()
     clusters: Clusters = ONE_EVALUATOR
+    flowing: Callable[[TrainingProgram], list[TrainingProgram]] = lambda program: []
 
 
 class GroupState:
@@ -184,6 +186,7 @@ class GroupState:
         self.strategies: list[Target] = []
         self.draws = False  # whether functions of the network have layers that draw random numbers, on a mesh
         self.drivers: list[TrainingProgram] = []
+        self.by_drivers = False  # whether nothing but the drivers of the programs stands in the way
         self.scoped: dict[cst.Call, Scoped] = {}  # what makes the models that are there already, by their Estimators
         self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
         self.signatures: dict[cst.FunctionDef, Signatures] = {}

@@ -309,7 +309,7 @@ class _FlowReader(ProgramReader):
             if found is not None:
                 both.append((given.file, given.call, found[0]))
                 uses += [one for one in found[1] if not any(one.call is use.call for use in uses)]
-        if not uses and not self.refusals:
+        if not uses and not self.exports and not self.refusals:
             self.refusals.refuse("TFM103", self.place.call, "nothing is done with this Estimator in these files")
         return uses, both
 

@@ -60,7 +60,6 @@ def keras_estimator(name: str, indent: str, shape: ObjectShape) -> str:
 
 
 _DOC = "A Keras model and its folder of checkpoints: all that is done with it begins with the newest of these."
-_NO_SPEC = "The data tell the shapes of the features: train, evaluate or predict before an export."
 _ESTIMATORS = "{checkpoint} is an Estimator's checkpoint: `tf-migrate checkpoint` carries it over."
 
 
@@ -76,8 +75,6 @@ def _head(name: str, shape: ObjectShape) -> str:
         "        self.save_steps = save_steps",
         "        self.seed = seed",
     ]
-    if shape.exports:
-        lines.append("        self.spec = None  # the types and shapes of the features")
     if shape.make_strategy:
         lines += [
             "        self.resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()",
@@ -260,15 +257,31 @@ def _predict(shape: ObjectShape) -> str:
 
 
 def _export(shape: ObjectShape) -> str:
+    """The method that writes a SavedModel: its serving function tells the shapes of the features, as an Estimator's."""
+    first = "serve" if shape.signatures else "next(iter(served.values()))"
     body = [
         '"""Writes what `serving` makes of the newest checkpoint to a new folder in `folder`; returns its path."""',
-        "if self.spec is None:",
-        f'    raise ValueError("{_NO_SPEC}")',
-        "_, predictor = self._make(self.spec)",
-        *(line[4:] for line in setup.saving("predictor", shape.signatures, "    ", 1).splitlines()),
+        "made = []",
+        "",
+        "@tf.autograph.experimental.do_not_convert",
+        "def predictor(features):",
+        "    if not made:",
+        "        with tf.init_scope():",
+        "            spec = tf.nest.map_structure(tf.type_spec_from_value, features)",
+        "            made.append(self._make(spec)[1])",
+        "    return made[0](features)",
+        "",
+        f"{'serve' if shape.signatures else 'served'} = serving(predictor)",
+        f"{first}.get_concrete_function()",
+        "path = os.path.join(folder, str(int(time.time())))",
+        f"tf.saved_model.save(made[0], path, signatures={_served(shape.signatures)})",
         "return path.encode()",
     ]
     return _method("def export_saved_model(self, folder, serving):", body)
+
+
+def _served(signatures: Sequence[str]) -> str:
+    return "{" + ", ".join(f'"{one}": serve' for one in signatures) + "}" if signatures else "served"
 
 
 _ASKS_CHECKPOINT = """\
@@ -283,9 +296,6 @@ def _begin(shape: ObjectShape) -> str:
     passed = ", checkpoint" if shape.chooses else ""
     spec = ["spec = dataset.element_spec", "spec = spec[0] if isinstance(spec, tuple) else spec"]
     made = [f"return dataset, {'*' if shape.predicts else ''}self._make(spec{passed})"]
-    if shape.exports:
-        spec = ["spec = dataset.element_spec", "self.spec = spec[0] if isinstance(spec, tuple) else spec"]
-        made = [f"return dataset, {'*' if shape.predicts else ''}self._make(self.spec{passed})"]
     body = [
         '"""Returns the data, and what `make_model` makes for them, in the state of the newest checkpoint."""',
         "if self.seed is not None:",
