@@ -41,6 +41,11 @@ class ObjectShape:
     of_keys: bool = False
     whole: bool = False
 
+    @property
+    def numbered(self) -> bool:
+        """Whether somebody may have the paths of checkpoints: each then has the name of its step."""
+        return self.asks_checkpoint or self.chooses
+
 
 def keras_estimator(name: str, indent: str, shape: ObjectShape) -> str:
     """The class that trains, evaluates and predicts with a Keras model as an Estimator does.
@@ -95,15 +100,34 @@ def _train(shape: ObjectShape) -> str:
     begun = [f"dataset, {_made(shape)} = self._begin(input_fn)"]
     if shape.make_strategy:
         begun = ["with self.strategy.scope():", f"    {begun[0]}"]
+    counts = [
+        "if dataset.cardinality() == tf.data.UNKNOWN_CARDINALITY:",
+        f"    saves.insert(0, {shape.counted}())",
+    ]
     local = [
         'path = os.path.join(self.model_dir, "ckpt")',
         "saves = [tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)]",
-        "if dataset.cardinality() == tf.data.UNKNOWN_CARDINALITY:",
-        f"    saves.insert(0, {shape.counted}())",
+        *counts,
         "if self.save_steps:",
         "    saves.append(",
         "        tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True, save_freq=self.save_steps)",
         "    )",
+    ]
+    if shape.numbered:  # who has the path of a checkpoint finds there what was saved then
+        local = [
+            "",
+            "def save(*_):",
+            '    path = os.path.join(self.model_dir, f"ckpt-{int(model.optimizer.iterations.numpy())}")',
+            "    model.save_weights(path)",
+            "",
+            "def on_batch(batch, logs):",
+            "    if self.save_steps and (batch + 1) % self.save_steps == 0:",
+            "        save()",
+            "",
+            "saves = [tf.keras.callbacks.LambdaCallback(on_train_batch_end=on_batch, on_epoch_end=save)]",
+            *counts,
+        ]
+    local += [
         "dataset, steps = self._first(dataset, steps)",
         "model.fit(dataset, steps_per_epoch=steps, callbacks=[*saves, *callbacks])",
     ]
@@ -125,7 +149,10 @@ def _train(shape: ObjectShape) -> str:
         "return self",
     ]
     text = _method("def train(self, input_fn, *, steps=None, max_steps=None, callbacks=()):", body)
-    return f"{text}\n{_FIT_ON_CLUSTER.format(given=_given(shape))}" if shape.make_strategy else text
+    if not shape.make_strategy:
+        return text
+    names = ('f"ckpt-{done + steps}"', '"ckpt-period-{epoch}"') if shape.numbered else ('"ckpt"', '"ckpt-{epoch}"')
+    return f"{text}\n{_FIT_ON_CLUSTER.format(given=_given(shape), whole=names[0], of_period=names[1])}"
 
 
 def _deeper(lines: Sequence[str]) -> list[str]:
@@ -144,9 +171,9 @@ _FIT_ON_CLUSTER = """\
             # Each worker of parameter servers passes over the data once.
             steps = sum(1 for _ in dataset) * (len(jobs["worker"]) if "ps" in jobs else 1)
         done = int(model.optimizer.iterations.numpy())
-        period, name = steps, "ckpt"
+        period, name = steps, {whole}
         if self.save_steps and done % self.save_steps == 0 and steps % self.save_steps == 0:
-            period, name = self.save_steps, "ckpt-{{epoch}}"
+            period, name = self.save_steps, {of_period}
         path = os.path.join(self.model_dir, name)
         saves = [tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)]
 
@@ -186,8 +213,10 @@ def _both(shape: ObjectShape) -> str:
     if shape.exporters:
         tasks = ["eval_spec = dict(eval_spec)", 'exporters = eval_spec.pop("exporters", ())']
         exports = [
-            "for name, serving in exporters:",
+            "exports = [",
             '    self.export_saved_model(os.path.join(self.model_dir, "export", name), serving)',
+            "    for name, serving in exporters",
+            "]",
         ]
     if shape.make_strategy:
         tasks += [
@@ -222,8 +251,8 @@ def _both(shape: ObjectShape) -> str:
         "    on_train_end=lambda logs: evaluated or evaluate(),",
         ")",
         'self.train(**{**train_spec, "callbacks": [callback, *train_spec.get("callbacks", ())]})',
-        *(["if evaluated:", *_deeper(exports)] if exports else []),
-        "return results, [] if evaluated else None",
+        *(["exports = None", "if evaluated:", *_deeper(exports)] if exports else []),
+        f"return results, {'exports' if exports else '[] if evaluated else None'}",
     ]
     return _method("def train_and_evaluate(self, train_spec, eval_spec):", body)
 
