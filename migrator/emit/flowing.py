@@ -10,6 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.emit.driver import FileNames
+from migrator.emit.file import FileRewriter
 from migrator.emit.layout import call
 from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
@@ -18,7 +19,6 @@ from migrator.program.model_reference import ModelReference
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.training import Flowing, FlowingUse, TrainingProgram
 from migrator.rules.batches import LOSS_OF_EXAMPLES, check_batches, reads_batch
-from migrator.rules.rewriter import Rewriter
 from migrator.targets import setup
 from migrator.targets.keras_estimator import ObjectShape, keras_estimator
 from migrator.targets.plan import primary
@@ -39,7 +39,7 @@ class FlowingDriver:
 def emit_flowing(
     project: Project,
     program: TrainingProgram,
-    rewriters: Mapping[Path, Rewriter],
+    rewriters: Mapping[Path, FileRewriter],
     emitted: EmittedModel,
     of_dicts: bool,
     names: FileNames,
@@ -92,22 +92,24 @@ def emit_flowing(
     name = helper("KerasEstimator", partial(keras_estimator, indent=indent, shape=shape))
     expressions: dict[Path, dict[cst.CSTNode, cst.BaseExpression]] = {}
 
-    def put(file: ParsedFile, node: cst.CSTNode, text: str) -> None:
-        expressions.setdefault(file.path, {})[node] = cst.parse_expression(text)
+    def put(file: ParsedFile, node: cst.CSTNode, new: cst.BaseExpression | str) -> None:
+        new = cst.parse_expression(new) if isinstance(new, str) else new
+        expressions.setdefault(file.path, {})[node] = new
+        rewriters[file.path].changes.expressions.setdefault(node, new)  # what stands around it has it in its text
 
     texts = {path: _Texts(rewriter, program) for path, rewriter in rewriters.items()}
     put(program.file, place, _construction(program, texts[program.file.path], name, takes_params))
     for file, made, arguments in flowing.configs:
         put(file, made, call("dict", _settings(arguments, texts[file.path]), indent, 0))
+    for file, _, exporter in flowing.exporters:
+        pair = [texts[file.path].text(one) for one in (exporter.name, exporter.serving)]
+        put(file, exporter.call, f"({', '.join(pair)})")
     for use in flowing.uses:
         if use.is_spec:
             given = texts[use.file.path].named({"input_fn": use.given, **use.settings})
             put(use.file, use.call, call("dict", given, indent, 0))
         elif not _says_only(use):
-            expressions.setdefault(use.file.path, {})[use.call] = _use(use, rewriters[use.file.path])
-    for file, _, exporter in flowing.exporters:
-        pair = [texts[file.path].text(one) for one in (exporter.name, exporter.serving)]
-        put(file, exporter.call, f"({', '.join(pair)})")
+            put(use.file, use.call, _use(use, rewriters[use.file.path]))
     for file, _, made, folder, serving in flowing.exports:
         assert isinstance(made.func, cst.Attribute)
         target = primary(texts[file.path].text(made.func.value))
@@ -154,7 +156,7 @@ def check_model(project: Project, program: TrainingProgram, emitted: EmittedMode
 class _Texts:
     """The new text of expressions of a file."""
 
-    rewriter: Rewriter
+    rewriter: FileRewriter
     program: TrainingProgram
 
     def text(self, node: cst.BaseExpression) -> str:
@@ -238,7 +240,7 @@ def _says_only(use: FlowingUse) -> bool:
     )
 
 
-def _use(use: FlowingUse, rewriter: Rewriter) -> cst.BaseExpression:
+def _use(use: FlowingUse, rewriter: FileRewriter) -> cst.BaseExpression:
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
     named = [cst.Arg(value, keyword=cst.Name(key), equal=equal) for key, value in use.settings.items()]
     args = [cst.Arg(use.given), *named]

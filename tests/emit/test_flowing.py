@@ -244,11 +244,98 @@ def test_specs_from_elsewhere_are_dicts_of_what_counts() -> None:
     assert "    print(one.train_and_evaluate(train_spec, eval_spec))\n" in new
 
 
-def test_train_and_evaluate_that_may_run_on_a_cluster_stays() -> None:
-    """The bridge does what TF_CONFIG asks for; the object trains in one process."""
-    assert manual(f"{MODEL}\n\n{SPECS}")
-    new, findings = run(f"{MODEL}\n\n{SPECS}", style="auto")
-    assert "keras_estimator.Estimator(" in new and not [f for f in findings if f.severity is Severity.MANUAL]
+def test_train_and_evaluate_does_what_tf_config_asks_for() -> None:
+    new, findings = run(f"{MODEL}\n\n{SPECS}")
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "self.strategy = make_strategy(self.resolver)" in new and "with self.strategy.scope():" in new
+    assert "make_strategy" not in run(f"{MODEL}\n\n{SPECS}", "one-device")[0]
+
+
+@pytest.mark.parametrize("line", ["print(os.environ['RANK'])", "print(flags.task_index)"])
+def test_what_may_differ_by_task_is_refused(line: str) -> None:
+    told = manual(f"import os\n{MODEL}\n\n{SPECS}\n{line}\n")
+    assert [code for code, _ in told] == ["TFM704"]
+
+
+EXPORTS = f"""\
+def serve():
+    x = tf.placeholder(tf.float32, [None, 1])
+    return tf.estimator.export.ServingInputReceiver(x, {{'x': x}})
+def run(one):
+    last = tf.estimator.FinalExporter('last', serve)
+    train_spec = tf.estimator.TrainSpec(input_fn, max_steps=3)
+    tf.estimator.train_and_evaluate(one, train_spec, tf.estimator.EvalSpec(input_fn, exporters=last))
+    return one
+def build(folder):
+    return {MAKE}
+print(run(build('a')).export_savedmodel('x', serve))
+"""
+
+
+def test_exports_stay_where_they_are() -> None:
+    new = driven(EXPORTS)
+    assert "    last = ('last', serve)\n" in new and "dict(input_fn=input_fn, exporters=[last])" in new
+    assert new.endswith("params={'rate': 0.1})).export_saved_model('x', serve))")
+    inline = EXPORTS.replace("exporters=last", "exporters=[tf.estimator.FinalExporter('more', serve)]")
+    assert "exporters=[('more', serve)]" in driven(
+        inline.replace("    last = tf.estimator.FinalExporter('last', serve)\n", "")
+    )
+
+
+def test_a_program_that_only_exports() -> None:
+    """The serving function tells the shapes of the features."""
+    text = (
+        EXPORTS.partition("def run")[0]
+        + f"def build(folder):\n    return {MAKE}\nbuild('a').export_savedmodel('x', serve)"
+    )
+    assert driven(text).endswith("params={'rate': 0.1}).export_saved_model('x', serve)")
+
+
+EXPORTERS = {
+    "several evaluations, of which one is the best": (
+        "FinalExporter('last', serve)",
+        "BestExporter('best', serve)",
+        "params={'rate': 0.1}",
+        "params={'rate': 0.1}, config=tf.estimator.RunConfig(save_checkpoints_steps=2)",
+    ),
+    "given to somebody": ("    return one\n", "    foreign(last)\n    return one\n"),
+    "another exporter": ("tf.estimator.FinalExporter('last', serve)", "make()"),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_exporters_that_are_refused(name: str) -> None:
+    text = EXPORTS
+    given = EXPORTERS[name]
+    for old, new in zip(given[::2], given[1::2], strict=True):
+        assert old in text
+        text = text.replace(old, new)
+    assert "TFM142" in {code for code, _ in manual(f"{MODEL}\n\n{text}")}
+
+
+CHOICES = f"""\
+def build(folder):
+    return {MAKE}
+one = build('a')
+one.train(input_fn, steps=3)
+path = one.latest_checkpoint()
+one.train(input_fn, steps=3)
+print(one.evaluate(input_fn, checkpoint_path=path), one.params)
+print(list(one.predict(input_fn, ['out'], checkpoint_path=path)))
+print(list(one.predict(input_fn, yield_single_examples=False)))"""
+
+
+def test_a_choice_of_checkpoints_keys_and_batches() -> None:
+    new = driven(CHOICES)
+    assert new.endswith(
+        "print(list(one.predict(input_fn, predict_keys=['out'], checkpoint_path=path)))\n"
+        "print(list(one.predict(input_fn, yield_single_examples=False)))"
+    )
+    assert "path = one.latest_checkpoint()" in new and "print(one.evaluate(input_fn, checkpoint_path=path)" in new
+    told = manual(
+        f"{MODEL}\n\n{CHOICES.replace('checkpoint_path=path', 'checkpoint_path=path or {!r}'.format('model.ckpt-3'))}"
+    )
+    assert {code for code, _ in told} == {"TFM110"}
 
 
 GO = f"def build(folder):\n    return {MAKE}\n\n\none = build('a')\nbuild('b').train(input_fn)\n"
@@ -258,8 +345,6 @@ REFUSED = {
     "a container's method": "every.append(one)",
     "an attribute that is not there": "print(one.config)",
     "a method that is not there": "print(one.get_variable_names())",
-    "a checkpoint": "one.evaluate(input_fn, checkpoint_path='x')",
-    "whole batches": "list(one.predict(input_fn, yield_single_examples=False))",
     "listeners": "one.train(input_fn, saving_listeners=[own])",
     "a graph around a caller": "def fit():\n    one.train(input_fn)\n\n\nwith tf.Graph().as_default():\n    fit()",
     "a cluster": "import os\n\n\nprint(os.environ['TF_CONFIG'])",
@@ -344,7 +429,7 @@ def test_a_run_config_beside_it_whose_names_change() -> None:
 def test_an_estimator_that_nothing_is_done_with() -> None:
     text = f"{MODEL}\n\ndef build(folder):\n    return {MAKE}\n"
     assert manual(text) == [("TFM103", f"return {MAKE}")]
-    line = "build('a').predict(input_fn, yield_single_examples=False)"
+    line = "build('a').train(input_fn, saving_listeners=[own])"
     assert manual(f"{text}{line}\n") == [("TFM110", line)]
 
 
