@@ -32,11 +32,13 @@ Understood: `estimator = tf.estimator.Estimator(...)`, or one of several that an
 in the same function `estimator.train`, `evaluate`, `predict` or `tf.estimator.train_and_evaluate(estimator, ...)`,
 outside of `with tf.Graph()...`. A function of the file that is called in one place, and returns an Estimator or trains
 the one it is given, is read as part of its caller. An Estimator that an object keeps, or that functions return or are
-given, in any file, becomes a `KerasEstimator`: a class beside the model that trains, evaluates and predicts with it in
-one process, from the newest checkpoint on; its driver stays as it is. That is for `train`, `evaluate` and `predict` of
-input functions that are known, and with `--strategy one-device` for train_and_evaluate, which follows TF_CONFIG
-otherwise. What is not followed (an Estimator in a list or a dict, a method that the class does not have) is named; the
-bridge keeps such an Estimator as an object (leave `--style native` out).
+given, in any file, becomes a `KerasEstimator`: a class beside the model that trains, evaluates, predicts and exports
+with it, from the newest checkpoint on; its driver stays as it is. So does a driver that cannot be written anew for
+another reason: a line that does more than train, a dataset that comes after the Estimator, checkpoints that have names.
+That is for input functions that are known. train_and_evaluate does what TF_CONFIG asks for, with an evaluator task;
+exporters write when it is over. Where checkpoints may be asked for by their paths, each has the name of its step and
+none is deleted. What is not followed (an Estimator in a list or a dict, a method that the class does not have) is
+named; the bridge keeps such an Estimator as an object (leave `--style native` out).
 """,
     ),
     Rule(

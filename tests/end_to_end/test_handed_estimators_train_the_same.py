@@ -240,6 +240,43 @@ print(loop.run_loop(build_fn=build_estimator, data=Numbers(8), rounds=5))
 """,
 }
 
+# It has checkpoints of its own by their paths, and trains in an object, evaluated in between.
+REMEMBERED = {
+    "train.py": f"""\
+{DATA}
+
+def model_fn(features, labels, mode):
+    logits = tf.layers.dense(features, 1)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions={{"y": logits, "twice": 2 * logits}})
+    loss = tf.losses.mean_squared_error(labels, logits)
+    train_op = tf.train.AdagradOptimizer(0.3).minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+data = Numbers(8)
+estimator = tf.estimator.Estimator(model_fn, "model")
+paths, losses = [], []
+
+
+def more(steps):
+    estimator.train(data.train_data, steps=steps)
+    paths.append(estimator.latest_checkpoint())
+    losses.append(estimator.evaluate(data.eval_data)["loss"])
+
+
+for steps in (2, 1, 2):
+    more(steps)
+again = [estimator.evaluate(data.eval_data, checkpoint_path=path)["loss"] for path in paths]
+assert again == losses and len(set(losses)) == 3, (again, losses)
+assert [path.rpartition("-")[2] for path in paths] == ["2", "3", "5"], paths
+first, last = [
+    list(estimator.predict(data.eval_data, predict_keys=["y"], checkpoint_path=path)) for path in (paths[0], None)
+]
+assert list(first[0]) == ["y"] and first[0]["y"] != last[0]["y"]
+"""
+}
+
 PROGRAMS = {"a function that is given": GIVEN, "a runner": RUNNER, "a chosen model": CHOSEN, "a derived class": DERIVED}
 
 
@@ -254,3 +291,16 @@ def test_an_object_in_its_place_trains_and_evaluates_the_same(name: str, servers
     """Natively: trainings that go on from each other's checkpoint, evaluations between and in them, predictions."""
     new = prove_project(PROGRAMS[name], "train.py", servers, tmp_path, strategy="one-device")
     assert any(" = KerasEstimator(" in text for text in new.values()) and "keras_estimator.py" not in new
+
+
+def test_checkpoints_by_their_paths_are_those_of_their_steps(servers: Servers, tmp_path: Path) -> None:
+    new = prove_project(REMEMBERED, "train.py", servers, tmp_path, style="native")
+    assert "estimator = KerasEstimator(" in new["train.py"]
+
+
+def test_an_object_trains_on_the_cluster_in_tf_config(servers: Servers, tmp_path: Path) -> None:
+    last = '    print(classifier.evaluate(make_input_fn(False))["loss"])\n'  # an Estimator with servers cannot
+    files = {name: text.replace(last, "") for name, text in CHOSEN.items()}
+    clusters = ("chief=1,ps=1", "chief=1,worker=1,ps=1")
+    new = prove_project(files, "train.py", servers, tmp_path, clusters=clusters)
+    assert "self.strategy = make_strategy(self.resolver)" in new["train.py"]
