@@ -382,7 +382,6 @@ REFUSED = {
         "def serving_fn():\n    if 1:\n        x = tf.placeholder(tf.float32)\n"
         "    return tf.estimator.export.ServingInputReceiver({'x': x}, {'x': x})\n\n\n"
     ),
-    "no model_dir": exporting(driver=SPECS.format(kind="FinalExporter")),
     "own exporter": with_folder(exporting(driver=SPECS.format(kind="Exporter"))),
     "best of several": with_folder(exporting(driver=SPECS.format(kind="BestExporter"))).replace(
         'model_dir="m")', 'model_dir="m", config=tf.estimator.RunConfig(save_checkpoints_steps=2))'

@@ -37,7 +37,7 @@ def test_both_ways_in_one_program() -> None:
     assert "print(next(predict(predictor, input_fn())))" in new and WHOLE in new
 
 
-def test_a_value_that_is_not_known_is_refused() -> None:
-    text = program(spec=SPEC, driver=DRIVER.replace("False", "WHOLE"))
-    new, findings = run(text)
-    assert new == text and "TFM110" in [f.code for f in findings if f.severity is Severity.MANUAL]
+def test_a_value_that_is_not_known_is_passed_on() -> None:
+    new, findings = run(program(spec=SPEC, driver=DRIVER.replace("False", "WHOLE")))
+    assert "yield_single_examples=WHOLE" in new and not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "            if not yield_single_examples:\n                yield predictions\n" in new
