@@ -76,6 +76,8 @@ from migrator.walking import transformed
 
 #: What stands in the way of a strategy that the program asks for.
 _OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721", "TFM790")
+#: What may stand in the way of writing a driver anew, and not of leaving it.
+_OF_DRIVERS = frozenset(("TFM103", "TFM109", "TFM110", "TFM602"))
 #: What a program is made of: symbols that have no home, and need none where it is carried over.
 _OF_PROGRAMS = (
     *("tf.estimator.", "tf.contrib.estimator.", "tf.contrib.tpu.", "tf.tpu.", "tf.keras.estimator.", "tf.metrics."),
@@ -165,7 +167,8 @@ class NativeMigration(GroupState):
         left = ["`tf.estimator."] if any(self.problems.values()) or foreign else []
         if any(p.code in _OF_STRATEGIES for problems in self.problems.values() for p in problems):
             left += ["`tf.distribute.", "`tf.contrib.distribute."]
-        self.by_drivers = any(self.problems.values()) and not before and not foreign
+        found = {one.code for problems in self.problems.values() for one in problems}
+        self.by_drivers = bool(found) and found <= _OF_DRIVERS and not before and not foreign
         for path, rewriter in self.rewriters.items():
             unread = any(program.model_fn not in models for program in self.group.programs)
             known = len(self.problems[path])

@@ -21,7 +21,7 @@ from migrator.program.refusals import Refusals
 from migrator.program.relevant import is_concerned
 from migrator.program.subclasses import estimator_subclasses
 from migrator.program.tpu_programs import on_tpu
-from migrator.program.training import Place, TrainingProgram, is_estimator, read_programs
+from migrator.program.training import NOT_NAMED, Place, TrainingProgram, is_estimator, read_programs
 from migrator.rules.wrapped import check_not_wrapped
 
 _OF_HOROVOD = "Horovod distributes this program, which has no native form"
@@ -33,10 +33,6 @@ _PART_OF_PROGRAMS = (
     "tf.estimator.EvalSpec",
     "tf.estimator.train_and_evaluate",
 )
-
-
-#: What is refused of a driver alone.
-_OF_DRIVERS = ("TFM103", "TFM108", "TFM109", "TFM110")
 
 
 @dataclass(frozen=True)
@@ -138,11 +134,10 @@ def read_all(
 
 
 def _told(refusals: Refusals, followed: Refusals) -> Refusals:
-    """Why a program stays as it is: what is in the way of a driver that stays, in place of what only stands in the way
-    of writing it anew."""
+    """Why a program stays as it is: where its Estimator goes elsewhere, what is in the way there."""
     told = Refusals()
     for one in refusals.found:
-        for instead in followed.found if one.code in _OF_DRIVERS and followed else [one]:
+        for instead in followed.found if (one.code, one.message) == ("TFM103", NOT_NAMED) and followed else [one]:
             told.add(instead)
     return told
 

@@ -93,6 +93,8 @@ class _FlowReader(ProgramReader):
         reached = reached_by(self.project, self.mentioning, self.file, self.place.call, frozenset(["train"]))
         reached.given = [given for given in reached.given if not _is_shown(given)]
         self._check_reached(reached)
+        if refused:
+            return []
         given = bound.get("config")
         trial = Refusals()
         beside: Arguments = {}

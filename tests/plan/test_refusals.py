@@ -9,7 +9,7 @@ from tests.rules.programs import program, run, run_project
 
 DRIVER = """\
 estimator.train(input_fn, steps=3, saving_listeners=[listener])
-estimator.evaluate(input_fn, checkpoint_path="best")
+estimator.evaluate(input_fn, checkpoint_path="model.ckpt-3")
 estimator.resume(input_fn)
 keep(estimator)
 """
