@@ -141,7 +141,8 @@ def test_dropouts_of_the_training_mode_lose_their_condition() -> None:
 
 
 NOT_DROPOUTS = {
-    "another tensor": "if is_training:\n    net = tf.nn.dropout(features, 0.9)",
+    "another tensor": "net = net * 2.0\nif is_training:\n    net = tf.nn.dropout(features, 0.9)",
+    "a tensor that changed": "other = net\nnet = net * 2.0\nif is_training:\n    net = tf.nn.dropout(other, 0.9)",
     "more than a dropout": "if is_training:\n    net = tf.nn.dropout(net, 0.9) + 1.0",
     "another value outside training": "net = tf.nn.dropout(net, 0.9 if is_training else 0.95)",
     "evaluation": "if not is_training:\n    net = tf.nn.dropout(net, 0.9)",
