@@ -12,11 +12,14 @@ from migrator.rules.executions import given_in
 _FLAGS = ("DEFINE_string", "DEFINE_enum", "DEFINE")
 
 
-def may_be_empty(file: ParsedFile, scope: cst.CSTNode, folder: cst.BaseExpression) -> bool:
+def may_be_empty(
+    file: ParsedFile, scope: cst.CSTNode, folder: cst.BaseExpression, asked: frozenset[str] = frozenset()
+) -> bool:
     """Whether a model_dir may be None or empty when the program runs, as far as it is written down.
 
     That is so of a flag or an argument of the command line without a default, of a parameter whose default is None, of
-    a name that is None somewhere, and of what the environment may not have.
+    a name that is None somewhere, and of what the environment may not have. `asked` are names whose values are looked
+    at already: one that is given itself (`folder = folder if folder else "model"`) is what its other values are.
     """
     if is_none(folder) or string(folder) == "":
         return True
@@ -25,15 +28,16 @@ def may_be_empty(file: ParsedFile, scope: cst.CSTNode, folder: cst.BaseExpressio
     if isinstance(folder, cst.Subscript):
         return False
     if isinstance(folder, cst.IfExp):
-        return any(may_be_empty(file, scope, one) for one in (folder.body, folder.orelse))
+        return any(may_be_empty(file, scope, one, asked) for one in (folder.body, folder.orelse))
     if isinstance(folder, cst.BooleanOperation):
-        return may_be_empty(file, scope, folder.right)
+        return may_be_empty(file, scope, folder.right, asked)
     if isinstance(folder, cst.Call):
         name = file.imports.resolve(folder.func) or ""
-        asked = name in ("os.environ.get", "os.getenv") or name.endswith(".environ.get")
-        return asked and (len(folder.args) < 2 or may_be_empty(file, scope, folder.args[1].value))
-    if not isinstance(folder, cst.Name):
+        environment = name in ("os.environ.get", "os.getenv") or name.endswith(".environ.get")
+        return environment and (len(folder.args) < 2 or may_be_empty(file, scope, folder.args[1].value, asked))
+    if not isinstance(folder, cst.Name) or folder.value in asked:
         return False
+    asked |= {folder.value}
     for around in reversed(path_to(file.module, scope)):
         if not isinstance(around, (cst.Module, cst.FunctionDef)):
             continue
@@ -42,8 +46,7 @@ def may_be_empty(file: ParsedFile, scope: cst.CSTNode, folder: cst.BaseExpressio
         given = [one for one in given_in(around, folder.value) if isinstance(one, cst.BaseExpression)]
         if own or given:
             empty = any(one.default is not None and may_be_empty(file, scope, one.default) for one in own)
-            values = [one for one in given if not (isinstance(one, cst.Name) and one.value == folder.value)]
-            return empty or any(may_be_empty(file, around, one) for one in values)
+            return empty or any(may_be_empty(file, around, one, asked) for one in given)
     return False
 
 

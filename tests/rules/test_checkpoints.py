@@ -99,3 +99,17 @@ def test_a_folder_that_is_there_is_taken(case: str) -> None:
         text = EMPTY[case][0].replace("None", "'/m'").replace("'where', ''", "'where', '/m'")
         given = text.replace("'--where'", "'--where', default='/m'"), EMPTY[case][1]
     assert "tempfile" not in in_folder(given)
+
+
+@pytest.mark.parametrize(
+    ("before", "may_be_empty"),
+    [
+        ("where = None\nwhere = where if where else None\n", True),
+        ("where = '/m'\nwhere = where if where else '/n'\n", False),
+        ("other = '/m'\nwhere = other\nother = where if where else '/n'\n", False),
+        ("other = ''\nwhere = other\nother = where if where else '/n'\n", True),
+    ],
+)
+def test_a_folder_that_is_given_itself(before: str, may_be_empty: bool) -> None:
+    """As in `model_dir = model_dir if model_dir else "m"`: the search for its values never ended (TFM905)."""
+    assert ("tempfile" in in_folder((before, "where"))) is may_be_empty
