@@ -32,6 +32,19 @@ class Clipping:
 
 
 @dataclass(frozen=True)
+class Helper:
+    """A function that makes an optimizer; one that is bound has its first parameter, the object, already."""
+
+    node: cst.FunctionDef
+    is_bound: bool
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of what a call gives it, in their order."""
+        return [one.name.value for one in self.node.params.params][self.is_bound :]
+
+
+@dataclass(frozen=True)
 class MadeOptimizer:
     """The optimizer that something is asked of: the calls that make it, and the expression for it in the model_fn."""
 
@@ -42,7 +55,7 @@ class MadeOptimizer:
     made: tuple[cst.Call, ...]
     clipping: Clipping | None = None
     place: cst.CSTNode | None = None
-    helper: cst.FunctionDef | None = None
+    helper: Helper | None = None
     call: cst.Call | None = None
     kept: bool = False  # it is made around the model_fn
 
@@ -138,7 +151,7 @@ class Optimizers:
             call=call if helper is not None else None,
         )
 
-    def _helper(self, operations: Sequence[Operation], nodes: Sequence[cst.CSTNode | None]) -> cst.FunctionDef | None:
+    def _helper(self, operations: Sequence[Operation], nodes: Sequence[cst.CSTNode | None]) -> Helper | None:
         """The function or method of the file that makes an optimizer, where one does."""
         if not all(one.site is not None and one.site.frame is not None for one in operations):
             return None
@@ -148,7 +161,9 @@ class Optimizers:
         function = called.function if isinstance(called, Method) else called
         if not isinstance(function, Function) or not isinstance(function.node, cst.FunctionDef):
             return None
-        return function.node if self.body.file.home(function.node)[0] is self.body.file else None
+        if self.body.file.home(function.node)[0] is not self.body.file:
+            return None
+        return Helper(function.node, is_bound=isinstance(called, Method))
 
     def _clipping_around(self, value: Value) -> Clipping | None:
         found = None

@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.program.assignments import assignments, branches
 from migrator.program.calls import calls_in
+from migrator.program.made_optimizers import Helper
 from migrator.program.modes import TRAIN
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.program.train_body import TrainBody
@@ -46,7 +47,7 @@ def read_rate(body: TrainBody, made: Sequence[cst.Call], consumed: frozenset[int
 
 
 def read_rate_of_helper(
-    body: TrainBody, call: cst.Call, helper: cst.FunctionDef, consumed: frozenset[int], steps: frozenset[str]
+    body: TrainBody, call: cst.Call, helper: Helper, consumed: frozenset[int], steps: frozenset[str]
 ) -> Rate:
     """The rate that is handed to a function which makes the optimizer. Raises Blocked (TFM402)."""
     return _Reader(body, consumed, steps).handed(call, helper)
@@ -84,26 +85,24 @@ class _Reader:
             return self._stock_rate(changing, scheduled)
         return self._moved(changing, scheduled)
 
-    def handed(self, call: cst.Call, helper: cst.FunctionDef) -> Rate:
+    def handed(self, call: cst.Call, helper: Helper) -> Rate:
         """The rate of optimizers that `helper` makes of the arguments of `call`."""
-        parameters = [param.name.value for param in helper.params.params]
-        if isinstance(call.func, cst.Attribute):  # a method's first one is its object
-            del parameters[:1]
         changing = []
         for index, arg in enumerate(call.args):
             self._no_data(arg.value)
             if not self._reads_step(arg.value):
                 continue
-            name = arg.keyword.value if arg.keyword is not None else (parameters[index : index + 1] or [""])[0]
-            if arg.star or not self._is_rate_of(helper, name):
-                raise Blocked("TFM402", arg.value, f"`{helper.name.value}` uses the rate for more than an optimizer")
+            name = arg.keyword.value if arg.keyword is not None else (helper.parameters[index : index + 1] or [""])[0]
+            if arg.star or not self._is_rate_of(helper.node, name):
+                raise Blocked(
+                    "TFM402", arg.value, f"`{helper.node.name.value}` uses the rate for more than an optimizer"
+                )
             changing.append(arg.value)
         if not changing:
             return Rate(steps=frozenset(self.gone))
         if not self._in_place(changing):
-            message = (
-                f"a rate of the program's own is handed to `{helper.name.value}`: make the optimizer in the model_fn"
-            )
+            name = helper.node.name.value
+            message = f"a rate of the program's own is handed to `{name}`: make the optimizer in the model_fn"
             raise Blocked("TFM402", changing[0], message)
         return self._stock_rate(changing, frozenset())
 

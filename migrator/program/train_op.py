@@ -106,7 +106,7 @@ class _Reader(Steps):
             place=optimizer.place,
             outside=optimizer.kept,
             updates_keras=value.keras,
-            helper=optimizer.helper,
+            helper=optimizer.helper.node if optimizer.helper is not None else None,
             variables=frozenset(name for name, one in self.training.items() if self._are_all(one)),
             saved=tuple(self._saved()),
             averages=value.averages,

@@ -96,6 +96,37 @@ def test_a_schedule_that_a_method_is_given(rate: str, code: str | None) -> None:
         assert code in {one.code for one in manual}
 
 
+@pytest.mark.parametrize(
+    ("head", "call"),
+    [
+        ("    def optimizer(self, rate):", "make(RATE)"),
+        ("    @staticmethod\n    def optimizer(rate):", "self.optimizer(RATE)"),
+    ],
+    ids=["another name", "a static method"],
+)
+@pytest.mark.parametrize(("rate", "code"), [("rate", None), ("2 * rate", "TFM402")])
+def test_what_a_call_gives_goes_by_what_is_called(head: str, call: str, rate: str, code: str | None) -> None:
+    """A bound method has its object already, by whatever name it is called; a static method takes no object."""
+    new, manual = migrated(
+        ("    def optimizer(self):", head),
+        ("AdamOptimizer(self.rate)", f"GradientDescentOptimizer({rate})"),
+        (
+            "        train_op = self",
+            "        make = self.optimizer\n        train_op = self" if "make" in call else "        train_op = self",
+        ),
+        (
+            "self.optimizer().minimize",
+            f"{call}.minimize".replace("RATE", "tf.train.exponential_decay(0.1, STEP, 3, 0.5)"),
+        ),
+        ("STEP", "tf.train.get_global_step()"),
+    )
+    if code is None:
+        assert not manual
+        assert "(tf.keras.optimizers.schedules.ExponentialDecay(0.1, 3, 0.5))" in new
+    else:
+        assert code in {one.code for one in manual}
+
+
 def test_a_name_of_the_training_that_a_comprehension_has_as_its_own() -> None:
     """`_` is what clipping leaves over, and a comprehension's own in the network."""
     new, manual = migrated(
