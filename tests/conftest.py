@@ -136,20 +136,26 @@ def _about_to_run() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any) -> Iterator[None]:
     """What several tests share is made in the first of them."""
-    ours = str(getattr(fixturedef.func, "__module__", "")).startswith("tests.")
-    if fixturedef.scope == "function" or not ours:
+    name = _shared(fixturedef)
+    if name is None:
         return (yield)
-    if fixturedef.argname not in ("session_for", "servers", "first_keras2"):
-        _MIGRATIONS.shared()
-    with _MIGRATIONS.unseen():
+    with _MIGRATIONS.making(name):
         return (yield)
+
+
+def _shared(fixture: Any) -> str | None:
+    """A name for what that fixture of these tests makes, if several tests share it."""
+    ours = str(getattr(fixture.func, "__module__", "")).startswith("tests.")
+    return f"{fixture.baseid}::{fixture.argname}" if ours and fixture.scope != "function" else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     may = item.config.stash.get(_MAY_WAIT, False)
     if item.get_closest_marker("tensorflow"):
-        _MIGRATIONS.begin(due.migrations_when_green(item.path, _name(item)) if may else None)
+        fixtures = [one for several in item._fixtureinfo.name2fixturedefs.values() for one in several]  # type: ignore[attr-defined]
+        shared = {name for one in fixtures if (name := _shared(one)) is not None}
+        _MIGRATIONS.begin(due.migrations_when_green(item.path, _name(item)) if may else None, shared)
     else:
         _MIGRATIONS.end()
     return (yield)

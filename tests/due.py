@@ -19,8 +19,9 @@ import hashlib
 import json
 import re
 import sys
+import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -320,16 +321,25 @@ def note(passed: dict[Path, dict[str, str | None]], waited: dict[Path, set[str]]
 # -- one test -------------------------------------------------------------------------------------------------------
 
 
+#: The digest of no migration.
+_NOTHING = hashlib.sha256().hexdigest()
+
+
 class Migrations:
-    """What the codemod gave in the course of one test."""
+    """What the codemod gave in the course of one test, and of what several tests share."""
 
     def __init__(self) -> None:
+        # Of each thread: an interpreter that starts in one must not hide the program that another runs meanwhile.
+        self._unseen = threading.local()
+        self._first = threading.Lock()
+        self._of_shared: dict[str, str] = {}
+        self._making: list[hashlib._Hash] = []
         self.begin(None)
         self.end()
 
-    def begin(self, expected: str | None) -> None:
-        """A new test; `expected` is the digest with which it waits."""
-        self._expected = expected
+    def begin(self, expected: str | None, shared: Collection[str] = ()) -> None:
+        """A new test; `expected` is the digest with which it waits, `shared` names what it shares with others."""
+        self._expected, self._shared = expected, frozenset(shared)
         self._made = hashlib.sha256()
         self._before: str | None = None
         self._alone = self._looks = True
@@ -341,29 +351,52 @@ class Migrations:
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """Programs that run meanwhile are no programs of the test."""
-        looks, self._looks = self._looks, False
+        """Programs that this thread runs meanwhile are no programs of the test."""
+        before = self._hidden
+        self._unseen.here = True
         try:
             yield
         finally:
-            self._looks = looks
+            self._unseen.here = before
+
+    @contextmanager
+    def making(self, name: str) -> Iterator[None]:
+        """What several tests share is made: its migrations belong to each of them, its programs to none."""
+        self._making.append(hashlib.sha256())
+        try:
+            with self.unseen():
+                yield
+        finally:
+            made = self._making.pop().hexdigest()
+            self._of_shared[name] = "" if made == _NOTHING else made
+            self._alone = self._alone and (self._before is None or not self._of_shared[name])
+
+    @property
+    def _hidden(self) -> bool:
+        return getattr(self._unseen, "here", False)
+
+    @property
+    def _sees(self) -> bool:
+        return self._looks and not self._hidden
 
     def made(self, *parts: object) -> None:
         """A migration of these sources and options gave these results."""
-        if self._looks:
+        text = _FOLDER.sub("", repr(parts)).encode()
+        if self._making:
+            self._making[-1].update(text)
+        elif self._sees:
             self._alone = self._alone and self._before is None
-            self._made.update(_FOLDER.sub("", repr(parts)).encode())
-
-    def shared(self) -> None:
-        """Something that several tests share is made: what goes into it is not known of each."""
-        self._alone = False
+            self._made.update(text)
 
     def waits_here(self) -> bool:
         """A program of the test is about to run. Says whether it has nothing new to say from here on."""
-        if self._looks and self._before is None:
-            self._before = self._made.hexdigest()[:16]
-            self._waits = self._alone and self._before == self._expected
-        return self._looks and self._waits
+        with self._first:  # two programs may begin at the same time, each in a thread
+            if self._sees and self._before is None:
+                for name in sorted(self._shared):
+                    self._made.update(self._of_shared.get(name, "").encode())
+                self._before = self._made.hexdigest()[:16]
+                self._waits = self._alone and self._before == self._expected
+            return self._sees and self._waits
 
     @property
     def all(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -126,12 +127,15 @@ def test_what_is_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_test_ends_at_its_first_program_if_all_its_migrations_are_before_that() -> None:
     def run(expected: str | None, *events: str) -> tuple[list[bool], str | None]:
         migrations, answers = due.Migrations(), []
-        migrations.begin(expected)
+        migrations.begin(expected, ["module::evidence"])
         for event in events:
             if event == "program":
                 answers.append(migrations.waits_here())
-            elif event == "shared":
-                migrations.shared()
+            elif event.startswith("shared"):
+                with migrations.making("module::evidence"):
+                    if event != "shared":
+                        migrations.made(SimpleNamespace(text=event))
+                    assert not migrations.waits_here()
             else:
                 migrations.made(SimpleNamespace(text=event))
         return answers, migrations.all
@@ -140,9 +144,26 @@ def test_a_test_ends_at_its_first_program_if_all_its_migrations_are_before_that(
     assert digest and run(digest, "a text", "program", "program") == ([True, True], digest)
     assert run(digest, "another text", "program")[0] == [False]
     assert run(None, "a text", "program", "another text", "program") == ([False, False], None)
-    assert run(digest, "shared", "a text", "program") == ([False], None)
+    assert run(digest, "shared", "a text", "program") == ([True], digest)
+    _, other = run(digest, "shared text", "a text", "program")
+    assert other not in (digest, None) and run(other, "a text", "shared text", "program") == ([True], other)
+    assert run(other, "a text", "program", "shared text") == ([False], None)
     folders = [f"/tmp/pytest-of-me/pytest-{number}/popen-gw{number}/test_0/x" for number in (1, 2)]
     assert len({run(None, folder, "program")[1] for folder in folders}) == 1
+
+
+def test_what_tests_share_belongs_to_each_of_them() -> None:
+    """Also to those that find it made."""
+    migrations = due.Migrations()
+    digests = []
+    for shared in (["module::evidence"], ["module::evidence"], []):
+        migrations.begin(None, shared)
+        if not digests:
+            with migrations.making("module::evidence"):
+                migrations.made("a text")
+        migrations.waits_here()
+        digests.append(migrations.all)
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_starting_an_interpreter_is_no_program_of_the_test() -> None:
@@ -152,6 +173,26 @@ def test_starting_an_interpreter_is_no_program_of_the_test() -> None:
         assert not migrations.waits_here()
     migrations.made("a text")
     assert not migrations.waits_here() and migrations.all
+
+
+def test_an_interpreter_that_starts_hides_no_program_of_another_thread() -> None:
+    """A test whose first program was not seen ended at its second, in the middle of a verification, and with that the
+    interpreter that later tests share.
+    """
+    migrations = due.Migrations()
+    migrations.begin("no such digest")
+    answers: list[bool] = []
+    with migrations.unseen():
+        other = threading.Thread(target=lambda: answers.append(migrations.waits_here()))
+        other.start()
+        other.join()
+        assert migrations.all  # seen
+        migrations.begin(migrations.all)
+        other = threading.Thread(target=lambda: answers.append(migrations.waits_here()))
+        other.start()
+        other.join()
+        assert not migrations.waits_here()
+    assert answers == [False, True] and migrations.waits_here()
 
 
 def test_what_is_imported_in_other_ways_is_seen_too() -> None:

@@ -120,7 +120,7 @@ def _run_beside(
         except BaseException as error:
             stop.set()
             # Leaving the block waits for the thread, which waits for a training. An interrupted user does not.
-            if not isinstance(error, Exception):
+            if isinstance(error, KeyboardInterrupt):
                 session.original.close()
             raise
         return found, begun[0].result() if begun else evidence, any(enough)
