@@ -8,13 +8,13 @@ from functools import partial
 
 import libcst as cst
 
-from migrator.emit.columns import answers_in_columns
 from migrator.emit.general import ModelClass, closure, emit_general_loss
 from migrator.emit.inlining import Inliner
 from migrator.emit.names import free
 from migrator.program.loss import GeneralLoss
 from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, TRAIN
+from migrator.program.outputs import answers_in_columns, keeps_examples
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import labels as label_rules
 from migrator.rules.generation import KERAS_2, Keras
@@ -112,8 +112,10 @@ class _Emitter:
         data = self.data
         if data.keras is not None and data.labels is not None:
             inlined = self._label_inlined(data.labels)
-            columns = partial(answers_in_columns, self.function)
-            keras, label = label_rules.plain(inlined, data.keras, data.arguments, self.file.imports, columns)
+            output = label_rules.Output(
+                partial(answers_in_columns, self.function), partial(keeps_examples, self.function)
+            )
+            keras, label = label_rules.plain(inlined, data.keras, data.arguments, self.file.imports, output)
             plain = isinstance(label, cst.Name) and label.value == self.labels
             if plain and not self._given_again(label) and not self._is_reshaped():
                 if keras != data.keras:

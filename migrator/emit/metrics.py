@@ -13,7 +13,6 @@ from functools import partial
 
 import libcst as cst
 
-from migrator.emit.columns import answers_in_columns
 from migrator.emit.general import OfOwner, owner_of
 from migrator.emit.inlining import Inliner
 from migrator.emit.layout import call
@@ -24,6 +23,7 @@ from migrator.program.body import names_given
 from migrator.program.calls import calls_in, nodes_in, number, string
 from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, TRAIN
+from migrator.program.outputs import answers_in_columns, keeps_examples
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules import labels as label_rules
 from migrator.rules.metrics import TRUTHS, Metric
@@ -158,7 +158,8 @@ class _Emitter:
             predictions, self.output_name
         )
         family = "SparseCategoricalCrossentropy" if sparse and metric.function != "auc" else metric.keras
-        stripped = label_rules.plain(given, family, (), self.imports, partial(answers_in_columns, self.function))[1]
+        answer = label_rules.Output(partial(answers_in_columns, self.function), partial(keeps_examples, self.function))
+        stripped = label_rules.plain(given, family, (), self.imports, answer)[1]
         plain = isinstance(stripped, cst.Name) and stripped.value == self.labels
         if metric.function == "accuracy" and self._is_argmax(predictions, self.output_name):
             if plain:

@@ -9,6 +9,7 @@ must be given the labels without their column.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -59,21 +60,31 @@ _RANK = (
 )
 
 
+@dataclass(frozen=True)
+class Output:
+    """What is asked of the output that labels are compared with: whether it is a column, so that a second axis that
+    the labels are given is their last, and whether it has one row for each example, so that a reshape of the labels
+    that leaves one entry for each does nothing.
+    """
+
+    is_column: Callable[[], bool]
+    keeps_examples: Callable[[], bool]
+
+
 def plain(
     node: cst.BaseExpression,
     keras: str,
     arguments: tuple[str, ...],
     imports: ImportMap,
-    columns: Callable[[], bool],
+    output: Output,
 ) -> tuple[str, cst.BaseExpression]:
     """The labels without what the Keras loss or metric `keras` does by itself, and the loss for what is left.
 
-    `columns` says whether the output is a column: a second axis that the labels are given is their last then.
     A categorical cross entropy of one-hot labels becomes a sparse one of the labels.
     """
     sparse = keras == "SparseCategoricalCrossentropy"
     while True:
-        if isinstance(node, cst.Subscript) and _is_new_last_axis(node, columns):
+        if isinstance(node, cst.Subscript) and _is_new_last_axis(node, output.is_column):
             node = node.value
             continue
         if not isinstance(node, cst.Call) or not node.args:
@@ -85,9 +96,13 @@ def plain(
             assert isinstance(first, cst.Call)
             node = first.args[0].value
         elif (
-            (name == "tf.expand_dims" and len(rest) == 1 and _is_last(number(rest[0]), columns))
-            or (name == "tf.reshape" and len(rest) == 1 and _shape(rest[0]) == "-1,1")
-            or (sparse and name == "tf.reshape" and len(rest) == 1 and _shape(rest[0]) == "-1")
+            (name == "tf.expand_dims" and len(rest) == 1 and _is_last(number(rest[0]), output.is_column))
+            or (
+                name == "tf.reshape"
+                and len(rest) == 1
+                and _shape(rest[0]) in (("-1,1", "-1") if sparse else ("-1,1",))
+                and output.keeps_examples()
+            )
             or (sparse and name in ("tf.squeeze", "tf.to_int32", "tf.to_int64"))
             or (name == "tf.cast" and len(rest) == 1 and imports.resolve(rest[0]) in (_INTEGERS if sparse else _FLOATS))
             or (name == "tf.to_float" and not sparse)

@@ -76,6 +76,11 @@ hidden = tf.layers.dense(net, 3, activation=tf.nn.relu)
     logits = tf.squeeze(tf.layers.dense(hidden, 1), 1)
     loss = tf.losses.mean_squared_error(labels, logits)"""
 
+SEQUENCES = """\
+logits = tf.layers.dense(tf.reshape(net, [-1, 3]), 1)
+    steps = tf.reshape(labels, [-1, 1])
+    loss = tf.losses.sigmoid_cross_entropy(steps, logits)"""
+
 
 def display(metrics: dict[str, str]) -> str:
     return "metrics = {" + "".join(f'\n        "{key}": {value},' for key, value in metrics.items()) + "\n    }"
@@ -107,6 +112,18 @@ def curves(predictions: str, weights: str = "") -> dict[str, str]:
 
 # construct -> labels, network and loss, metrics, a text that the new program must hold
 CASES: dict[str, tuple[str, str, str, str]] = {
+    "sequences, each step a row": (
+        "y = (x.reshape(count, 2, 3).sum(axis=2) > 0).astype(np.float32)",
+        SEQUENCES,
+        display(
+            {
+                "accuracy": "tf.metrics.accuracy(steps, tf.cast(logits > 0, tf.float32))",
+                "recall": "tf.metrics.recall(steps, logits > 0)",
+                "error": "tf.metrics.mean_absolute_error(steps, tf.sigmoid(logits))",
+            }
+        ),
+        "steps = tf.reshape(labels, [-1, 1])",
+    ),
     "truth values and curves": (
         BINARY,
         SIGMOID,

@@ -144,6 +144,28 @@ def test_labels_reshaped_like_the_output() -> None:
     assert "return tf.keras.losses.mean_squared_error(tf.reshape(labels, [-1, 1]), logits)" in new
 
 
+@pytest.mark.parametrize(
+    ("network", "counts"),
+    [
+        ("features", False),
+        ("tf.reshape(features, [tf.shape(features)[0], 4])", False),
+        ("tf.reshape(features, [-1, 4])", True),
+        ("tf.reshape(features, shape)", True),
+        ("reshaped(features)", True),
+    ],
+)
+def test_labels_reshaped_like_something_before_the_output(network: str, counts: bool) -> None:
+    """Labels `[b, t]` beside an output `[b * t, 1]`: without their reshape the program fails when it runs."""
+    head = "def reshaped(x):\n    return tf.nn.relu(tf.reshape(x, (-1, 4)))\n\n\ndef model_fn(features, labels, mode):"
+    new, _ = migrate(
+        f"shape = tf.stack([-1, 4])\nlogits = tf.layers.dense({network}, 1)\n"
+        f"loss = tf.losses.mean_squared_error(tf.reshape(labels, [-1, 1]), logits)\n{END}",
+        head=head,
+    )
+    assert ("loss=tf.keras.losses.MeanSquaredError()" in new) is not counts
+    assert ("return tf.keras.losses.mean_squared_error(tf.reshape(labels, [-1, 1]), logits)" in new) is counts
+
+
 def test_one_hot_labels_become_sparse_with_a_remark() -> None:
     new, findings = migrate(
         "logits = tf.layers.dense(features, 3)\n"
