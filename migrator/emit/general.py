@@ -195,7 +195,7 @@ def emit_general_loss(
     mean = replicas and not loss.summed
     lines.append(f"return {name} / self.distribute_strategy.num_replicas_in_sync" if mean else f"return {name}")
     model.loss += lines
-    model.own_metrics = len(outputs) > 1 or function.labels_by_key
+    model.own_metrics = len(outputs) > 1 or function.labels_by_key or not function.reads_labels
     return model
 
 

@@ -211,6 +211,7 @@ class _Emitter:
         function = self.function
         general = function.loss if isinstance(function.loss, GeneralLoss) else None
         several = general is not None and (len(general.carved.outputs) > 1 or function.labels_by_key)
+        compiles = not several and function.reads_labels
         outputs = general.carved.outputs if general is not None else (self.output_name,)
         metrics = emit_metrics(
             function,
@@ -220,7 +221,7 @@ class _Emitter:
             self.taken,
             self._is_static,
             self.rewriter,
-            compiles=not several,
+            compiles=compiles,
         )
         self.remarks += [*metrics.remarks, *function.remarks]
         self.moved |= {i for i in metrics.copied if names_in(function.statements[i].node) & function.label_names}

@@ -28,7 +28,7 @@ from migrator.program.loss import (
 )
 from migrator.program.metrics import read_metrics
 from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
-from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, asks_for, names_in
 from migrator.program.refusals import Refusals
 from migrator.program.summaries import summary_symbol
 from migrator.program.telling import only_tells
@@ -80,6 +80,11 @@ class ModelFunction:
     def labels_by_key(self) -> bool:
         """Whether the labels are a dict."""
         return taken_by_key(self.node.body, self.parameters.labels) is not None
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether there may be no data without labels: Keras passes over the metrics of `Model.compile` for such."""
+        return self.parameters.labels is not None and asks_for(self.node.body, self.parameters.labels)
 
     @property
     def predicts_dicts(self) -> bool:

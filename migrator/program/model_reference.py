@@ -16,7 +16,7 @@ from migrator.names.imports import dotted, missing_file
 from migrator.program.body import Parameters
 from migrator.program.calls import parameters_of
 from migrator.program.flow import Calls, Mentioning, Parents, class_of, method_of
-from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, asks_for, names_in
 from migrator.program.scopes import Binding, always_returns, bindings, path_to, returns_in
 
 _ROLES = ("mode", "params", "config")
@@ -54,7 +54,7 @@ class ModelReference:
     def reads_labels(self) -> bool:
         """Whether the model_fn asks for labels: the datasets of one that does not may have none."""
         labels = self.parameters.labels
-        return labels is not None and labels in names_in(self.function.body)
+        return labels is not None and asks_for(self.function.body, labels)
 
 
 def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), is_method: bool = False) -> Parameters:

@@ -247,3 +247,19 @@ def test_evaluates_the_same(construct: str, servers: Servers, tmp_path: Path) ->
     labels, network, metrics, expected = CASES[construct]
     new = prove(PROGRAM.format(labels=labels, network=network, metrics=metrics), servers, tmp_path)
     assert expected in new
+
+
+def test_data_without_labels(servers: Servers, tmp_path: Path) -> None:
+    """Keras passes over the metrics of `Model.compile` for such: they stayed zero."""
+    network = """del labels
+    code = tf.layers.dense(net, 3, activation=tf.nn.tanh)
+    decoded = tf.layers.dense(code, 6)
+    error = tf.reduce_sum(tf.square(decoded - net), axis=1)
+    loss = tf.reduce_mean(error)
+    logits = code"""
+    metrics = display(
+        {"error": "tf.metrics.mean(error)", "code": "tf.metrics.mean_squared_error(net[:, :3], code)"},
+    )
+    program = PROGRAM.format(labels="", network=network, metrics=metrics)
+    new = prove(program.replace('"w": w}, y', '"w": w}'), servers, tmp_path)
+    assert "def compute_metrics" in new

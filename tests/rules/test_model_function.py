@@ -145,6 +145,22 @@ def test_labels_reshaped_like_the_output() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "compiled"),
+    [
+        ("loss = tf.losses.mean_squared_error(features, out)\n", False),
+        ("del labels\nloss = tf.losses.mean_squared_error(features, out)\n", False),
+        ("loss = tf.losses.mean_squared_error(labels, out)\n", True),
+    ],
+)
+def test_metrics_of_data_that_may_have_no_labels(body: str, compiled: bool) -> None:
+    """Keras passes over the metrics of `Model.compile` for data without labels: an autoencoder's stayed zero."""
+    out, metrics = "out = tf.layers.dense(features, 4)\n", 'metrics = {"out": tf.metrics.mean(out)}\n'
+    new, _ = migrate(out + body + metrics + MEASURED, "estimator.evaluate(input_fn)\n")
+    assert ("metrics=[" in new) is compiled
+    assert ("def compute_metrics" in new) is not compiled
+
+
+@pytest.mark.parametrize(
     ("network", "counts"),
     [
         ("features", False),
