@@ -100,7 +100,14 @@ def emit_flowing(
     texts = {path: _Texts(rewriter, program) for path, rewriter in rewriters.items()}
     put(program.file, place, _construction(program, texts[program.file.path], name, takes_params))
     for file, made, arguments in flowing.configs:
-        put(file, made, call("dict", _settings(arguments, texts[file.path]), indent, 0))
+        of = (
+            []
+            if _makes_config(file, made)
+            else [texts[file.path].text(cst.ensure_type(made.func, cst.Attribute).value)]
+        )
+        put(file, made, call("dict", [*of, *_settings(arguments, texts[file.path])], indent, 0))
+    for file, node in flowing.config_asks:
+        put(file, node, f'{primary(texts[file.path].text(node.value))}.get("{node.attr.value}")')
     for file, _, exporter in flowing.exporters:
         pair = [texts[file.path].text(one) for one in (exporter.name, exporter.serving)]
         put(file, exporter.call, f"({', '.join(pair)})")
@@ -168,6 +175,11 @@ class _Texts:
     def named(self, given: Mapping[str, cst.BaseExpression]) -> list[str]:
         """The texts of arguments by name."""
         return [f"{key}={self.text(value)}" for key, value in given.items()]
+
+
+def _makes_config(file: ParsedFile, made: cst.Call) -> bool:
+    """Whether a call makes a RunConfig, and not another one of it."""
+    return file.imports.resolve(made.func) is not None
 
 
 _NAMES = {"model_dir": "model_dir", "save_checkpoints_steps": "save_steps", "tf_random_seed": "seed"}

@@ -827,6 +827,10 @@ class NativeMigration(GroupState):
             raise Blocked("TFM105", program.place.call, message)
         for one in choice:
             check_model(self.project, one, models[one.model_fn][0])
+        staying = {one.place.call for one in self.group.programs if one.flowing is not None}
+        if program.flowing is not None and not staying.issuperset(program.flowing.config_for):
+            message = "the RunConfig is another Estimator's, too, which becomes something else: give each its own"
+            raise Blocked("TFM103", program.place.call, message)
         emitted, of_dicts = models[program.model_fn]
         rebinding.check_names(program.scope, rebinding.names_behind(program.scope, [program.place.call]))
         names, rates = self.names[program.file.path], self._rates(program)

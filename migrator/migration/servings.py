@@ -7,7 +7,7 @@ import libcst as cst
 from migrator.emit.model_function import EmittedModel
 from migrator.migration.everything import mentions_of_functions
 from migrator.migration.state import GroupState
-from migrator.program.exports import Form, Serving, Signatures, joined, read_serving, serving_maker
+from migrator.program.exports import Form, Serving, Signatures, joined, read_serving, serving_maker, servings_of
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.shared import SERVING
 from migrator.program.training import TrainingProgram
@@ -19,7 +19,8 @@ def write_servings(
     """Serving functions become functions of the predictor."""
     if program.model_fn not in models:
         return
-    for where, scope, node in program.servings:
+    given = [one for serving in program.servings for one in servings_of(state.project, *serving)]
+    for where, scope, node in given:
         only_here = _check_maker(state, where, node)
         signatures = state.signatures.get(program.model_fn, Signatures())
         serving = read_serving(

@@ -396,7 +396,9 @@ class _Writer:
         start, end = self.file.range(call)
         pieces: list[Kept | Written] = [Written(f"{tf}.estimator.Estimator(", start)]
         more = ", config" if reads_config else ""
-        lambda_ = f"lambda features, labels, mode{more}: {function}(features, labels, mode"
+        read = {name for _, value in given for name in names_in(value)}
+        features, labels = (_free(name, read) for name in ("features", "labels"))
+        lambda_ = f"lambda {features}, {labels}, mode{more}: {function}({features}, {labels}, mode"
         pieces.append(Written(f"model_fn={lambda_}" if given else f"model_fn={function}", start))
         for parameter, value in given:
             pieces += [Written(f", {parameter}=", start), Kept(*self.file.range(value))]

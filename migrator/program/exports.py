@@ -267,6 +267,26 @@ class _OutputReader:
         raise Blocked("TFM142", element, message)
 
 
+def servings_of(
+    project: Project, file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression
+) -> list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]]:
+    """The serving functions that an expression may be, each with its file and scope: those of the dict that it looks
+    one up in, or itself."""
+    table = node.value if isinstance(node, cst.Subscript) else None
+    if not isinstance(table, (cst.Name, cst.Attribute)):
+        return [(file, scope, node)]
+    home, name = file, table.value if isinstance(table, cst.Name) else ""
+    local = isinstance(table, cst.Name) and scope is not file.module and any(n == name for n, _ in bindings(scope))
+    module, _, last = (file.imports.resolve(table) or "").rpartition(".")
+    other = project.sibling(file, module) if module else None
+    if other is not None:
+        home, name = other, last
+    display = home.constants.get(name)
+    if local or not isinstance(display, cst.Dict) or not all(isinstance(e, cst.DictElement) for e in display.elements):
+        return [(file, scope, node)]
+    return [(home, home.module, element.value) for element in display.elements]
+
+
 def read_serving(
     project: Project,
     file: ParsedFile,

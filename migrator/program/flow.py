@@ -408,12 +408,18 @@ def _meaning(
     found = []
     for node in _named(file, name):
         known = project.function(file, node)
-        if known is None or known[1] is not function or node is function.name:
+        if known is None or known[1] is not function or _is_definition(parents, file, node):
             continue
         if isinstance(node, cst.Name) and _is_local(parents, file, node):
             continue
         found.append(node)
     return found
+
+
+def _is_definition(parents: Parents, file: ParsedFile, node: cst.BaseExpression) -> bool:
+    """Whether a name is that of a function where it is defined: its own, or a method's of the same name."""
+    around = parents(file, node)
+    return isinstance(around, cst.FunctionDef) and around.name is node
 
 
 def _class_mentions(

@@ -7,7 +7,7 @@ Specs and RunConfigs that go the same ways become dicts of what they say.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -39,6 +39,8 @@ from migrator.program.training import (
     Place,
     ProgramReader,
     TrainingProgram,
+    estimator_parameters,
+    is_estimator,
     on_tensorflow,
 )
 from migrator.rules.arrays import is_array_input
@@ -46,6 +48,7 @@ from migrator.rules.hooks import Hooks, read_hooks
 from migrator.rules.inputs import check_returns
 
 _BOTH = "tf.estimator.train_and_evaluate"
+_CONFIG = "tf.estimator.RunConfig"
 _SPECS = {
     "train_spec": ("tf.estimator.TrainSpec", TRAIN_SPEC, "train"),
     "eval_spec": ("tf.estimator.EvalSpec", EVAL_SPEC, "evaluate"),
@@ -81,6 +84,8 @@ class _FlowReader(ProgramReader):
         self.exporters: list[tuple[ParsedFile, cst.CSTNode, Exporter]] = []
         self.exports: list[tuple[ParsedFile, cst.CSTNode, cst.Call, cst.BaseExpression, cst.BaseExpression]] = []
         self.asks: set[str] = set()
+        self.config_asks: list[tuple[ParsedFile, cst.Attribute]] = []
+        self.config_for: list[cst.Call] = []
         self.unserved: dict[tuple[ParsedFile, cst.CSTNode], list[cst.CSTNode]] = {}
         self.gone: list[tuple[ParsedFile, cst.BaseStatement]] = []
         if self.place.name != "tf.estimator.Estimator":
@@ -153,6 +158,8 @@ class _FlowReader(ProgramReader):
                 tuple(self.exporters),
                 tuple(self.exports),
                 frozenset(self.asks),
+                tuple(dict.fromkeys(self.config_asks)),
+                tuple(dict.fromkeys(self.config_for)),
             ),
         )
         return [] if refused else [replace(program, model=model) for model in models]
@@ -235,8 +242,16 @@ class _FlowReader(ProgramReader):
 
     def _made(self, given: cst.BaseExpression, symbol: str, code: str) -> list[tuple[ParsedFile, cst.Call]]:
         """The calls of a symbol that an argument may be the results of. Raises Blocked where it may be another."""
-        made: dict[cst.Call, ParsedFile] = {}
         values = [given] if isinstance(given, cst.Call) else self._values(given)
+        if not values:
+            raise Blocked(code, given, f"it is not known that this is a `{symbol}`")
+        return self._made_of(values, given, symbol, code)
+
+    def _made_of(
+        self, values: Iterable[Value | cst.Call], given: cst.BaseExpression, symbol: str, code: str
+    ) -> list[tuple[ParsedFile, cst.Call]]:
+        """The calls of a symbol that make some values. Raises Blocked where one is not made by it."""
+        made: dict[cst.Call, ParsedFile] = {}
         for value in values:
             if isinstance(value, Constant) and value.value is None and symbol.endswith("RunConfig"):
                 continue
@@ -247,28 +262,65 @@ class _FlowReader(ProgramReader):
             if node is None or file is None or file.imports.resolve(node.func) != symbol:
                 raise Blocked(code, given, f"it is not known that this is a `{symbol}`")
             made[node] = file
-        if not values:
-            raise Blocked(code, given, f"it is not known that this is a `{symbol}`")
         return [(file, node) for node, file in made.items()]
 
-    def _check_ways(self, file: ParsedFile, made: cst.Call, to: Sequence[cst.Call], code: str) -> None:
-        """Refuses a spec or a RunConfig that gets to other calls than some, or that is asked for anything."""
-        reached = reached_by(self.project, self.mentioning, file, made)
-        others = [given.value for given in reached.given if not any(given.call is one for one in to)]
-        others += [asked.node for asked in reached.asked]
+    def _check_ways(
+        self, file: ParsedFile, made: cst.Call, to: Sequence[cst.Call], code: str, asks: Collection[cst.CSTNode] = ()
+    ) -> None:
+        """Refuses a spec or a RunConfig that gets to other calls than some, or that is asked for anything else than
+        some attributes."""
+        returning = frozenset(["replace"]) if asks else frozenset[str]()
+        reached = reached_by(self.project, self.mentioning, file, made, returning)
+        others = [one.value for one in reached.given if not any(one.call is other for other in to)]
+        others += [asked.node for asked in reached.asked if asked.node not in asks]
         for node in [*others, *(node for _, node in reached.unknown)]:
             raise Blocked(code, node, "this is used for more than the Estimator: give that one of its own")
 
+    def _made_configs(self, given: cst.BaseExpression) -> list[tuple[ParsedFile, cst.Call]]:
+        """The calls that make the RunConfigs which an argument may be: `RunConfig(...)`, then `.replace(...)` of it."""
+        replaced: list[tuple[ParsedFile, cst.Call]] = []
+        pending = [] if isinstance(given, cst.Call) else self._values(given)
+        made: list[tuple[ParsedFile, cst.Call]] = self._made(given, _CONFIG, "TFM108") if not pending else []
+        while pending:
+            value = pending.pop()
+            node = value.site.node if isinstance(value, Operation) and value.site is not None else None
+            if isinstance(value, Operation) and value.symbol == ".replace" and isinstance(node, cst.Call):
+                home = next((one for one in self.project.files if node in one.parents), None)
+                if home is None or not isinstance(node.func, cst.Attribute):
+                    raise Blocked("TFM108", given, f"it is not known that this is a `{_CONFIG}`")
+                replaced.insert(0, (home, node))
+                pending += alternatives(value.args[0])
+            else:
+                made += self._made_of([value], given, _CONFIG, "TFM108")
+        return list(dict.fromkeys([*made, *replaced]))
+
+    def _is_config_of(self, given: Given) -> bool:
+        """Whether a call that a RunConfig is given to makes an Estimator, which has it as its `config`."""
+        place = Place(given.file.imports.resolve(given.call.func) or "", given.call, None, None)
+        if not is_estimator(place.name):
+            return False
+        return bind(given.call, estimator_parameters(place), place.name, "TFM108").get("config") is given.value
+
     def _configs(self, given: cst.BaseExpression) -> tuple[tuple[ParsedFile, cst.Call, Arguments], ...]:
-        """The RunConfigs that an Estimator may be given, made elsewhere."""
+        """The RunConfigs that an Estimator may be given, made elsewhere, those that others are made of before these."""
         found: list[tuple[ParsedFile, cst.Call, Arguments]] = []
-        for file, made in self._made(given, "tf.estimator.RunConfig", "TFM108"):
-            self._check_ways(file, made, [self.place.call], "TFM108")
+        calls = self._made_configs(given)
+        replaced = {made.func for _, made in calls if isinstance(made.func, cst.Attribute)}
+        for file, made in calls:
+            reached = reached_by(self.project, self.mentioning, file, made, frozenset(["replace"]))
+            reads = [one for one in reached.asked if one.name == "model_dir" and one.call is None]
+            self.config_asks += [(one.file, one.node) for one in reads]
+            asks = {*replaced, *(one.node for one in reads)}
+            to = [one.call for one in reached.given if self._is_config_of(one)]
+            self.config_for += [call for call in to if call is not self.place.call]
+            self._check_ways(file, made, to, "TFM108", asks)
+            is_replaced = made.func in replaced and file.imports.resolve(made.func) is None
             scope = next(
                 (one for one in reversed(path_to(file.module, made)) if isinstance(one, cst.FunctionDef)), None
             )
             around = path_to(scope or file.module, made)
-            read = read_run_config(file, scope or file.module, around, made, lambda name: False, lambda line: False)
+            nothing: Callable[[cst.CSTNode], bool] = lambda node: False  # noqa: E731
+            read = read_run_config(file, scope or file.module, around, made, nothing, nothing, alone=is_replaced)
             if read.session is not None:
                 raise Blocked("TFM108", made, "settings of the session go with a RunConfig beside the Estimator")
             self._check_settings(read.arguments)
@@ -309,9 +361,16 @@ class _FlowReader(ProgramReader):
             if found is not None:
                 both.append((given.file, given.call, found[0]))
                 uses += [one for one in found[1] if not any(one.call is use.call for use in uses)]
-        if not uses and not self.exports and not self.refusals:
+        if not uses and not self.exports and not self.refusals and not self._is_of_a_script():
             self.refusals.refuse("TFM103", self.place.call, "nothing is done with this Estimator in these files")
         return uses, both
+
+    def _is_of_a_script(self) -> bool:
+        """Whether the Estimator is made by a script that no other file mentions: nobody else does anything with it."""
+        path = self.file.path
+        name = path.parent.name if path.stem == "__init__" else path.stem
+        others = [one for one in self.mentioning([name]) if one.path != path]
+        return self.scope is self.file.module and not others
 
     def _use(self, asked: Asked, call: cst.Call) -> FlowingUse:
         arguments = bind(call, METHODS[asked.name], f"Estimator.{asked.name}", "TFM103")

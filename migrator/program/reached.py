@@ -246,7 +246,8 @@ class _Follower:
         self.seen.add((index, function))
         for where, call in calls:
             if where not in self.project.files:
-                self._lost(file, node)  # in a file that nothing is written in
+                if not isinstance(where.parents.get(call), cst.Expr):
+                    self._lost(file, node)  # in a file that nothing is written in
             elif index is None:
                 self.follow(where, call)
             elif not self._taken_apart(where, call, index):

@@ -71,18 +71,20 @@ def read_run_config(
     is_config_argument: Callable[[cst.Name], bool],
     conditional: Callable[[cst.CSTNode], bool],
     may_be_read: bool = False,
+    alone: bool = False,
 ) -> ReadConfig:
     """Reads `RunConfig(...)`, with any number of `.replace(...)`, in place, behind a name or returned by a function.
 
     Where it differs by a condition, only settings that do not count may differ. `around` is the way to the Estimator,
     `is_config_argument` tells the names that are given to one, `conditional` the lines that may not run before the
-    Estimator is made; with `may_be_read` the program may ask it for more. Raises Blocked (TFM108).
+    Estimator is made; with `may_be_read` the program may ask it for more. `alone` reads what a `.replace(...)` changes,
+    and not the RunConfig that it is asked of. Raises Blocked (TFM108).
     """
     if is_none(node):
         return ReadConfig({}, (), (), (), ())
     assert node is not None
     reader = _Reader(file, scope, around, is_config_argument, conditional, may_be_read)
-    cases = reader.read(node)
+    cases = [reader.changed(node)] if alone and isinstance(node, cst.Call) else reader.read(node)
     dropped: list[cst.BaseExpression] = []
     remarks: list[Blocked] = []
     on_tpu: Arguments = {}
@@ -221,6 +223,14 @@ class _Reader:
         if isinstance(node, cst.Name):
             return self._behind(node)
         raise Blocked("TFM108", node, f"this {_NOT_MADE_HERE}")
+
+    def changed(self, call: cst.Call) -> Arguments:
+        """What a `.replace(...)` changes."""
+        found = self._bound(call, "RunConfig.replace")
+        for key, value in found.items():
+            if key not in NO_EFFECT and is_none(value):
+                raise Blocked("TFM108", value, f"`{key}=None` takes a setting back: leave it out where it is given")
+        return found
 
     def _bound(self, call: cst.Call, name: str) -> Arguments:
         self.calls.append(call)

@@ -140,12 +140,14 @@ class Flowing:
     """An Estimator that an object with its methods takes the place of, and all that is done with it.
 
     `both` are the calls of train_and_evaluate, with the Estimator and the two specs of each. `configs` are the calls of
-    the RunConfigs that it may be given, with what each says that counts; `config` is the argument that gives one of
+    the RunConfigs that it may be given (`RunConfig(...)` or `.replace(...)` of one), with what each says that counts;
+    `config` is the argument that gives one of
     them, where that is not beside it, and `may_be_none` says that it may give none. `removed` are statements of other
     functions that only served what is left out. `passes_params` says that an input function takes the params.
     `exporters` are the calls that make those of train_and_evaluate, `exports` the calls of an Estimator that write a
     SavedModel (each with its function, its folder and its serving function); `asks` are the attributes and further
-    methods that the Estimator is asked for, and those of its arguments that not every such object takes.
+    methods that the Estimator is asked for, and those of its arguments that not every such object takes. `config_asks`
+    is where a RunConfig is asked for its `model_dir`, and `config_for` are other Estimators that one is given to.
     """
 
     uses: tuple[FlowingUse, ...]
@@ -158,6 +160,8 @@ class Flowing:
     exporters: tuple[tuple[ParsedFile, cst.CSTNode, Exporter], ...] = ()
     exports: tuple[tuple[ParsedFile, cst.CSTNode, cst.Call, cst.BaseExpression, cst.BaseExpression], ...] = ()
     asks: frozenset[str] = frozenset()
+    config_asks: tuple[tuple[ParsedFile, cst.Attribute], ...] = ()
+    config_for: tuple[cst.Call, ...] = ()
 
     @property
     def servings(self) -> list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]]:

@@ -33,12 +33,25 @@ def test_mnist_comes_from_keras(name: str) -> None:
     assert "def load_mnist():" in new and "import types\n" in new and "TFM751" in of(Severity.REVIEW, text)
 
 
+@pytest.mark.parametrize("line", ["", "import numpy as np\n"])
+def test_labels_may_be_one_hot(line: str) -> None:
+    loader = 'input_data.read_data_sets("d", one_hot=True, reshape=False, validation_size=10)'
+    new, _ = run(line + IMPORT + program().replace("estimator = ", f"data = {loader}\nestimator = ", 1))
+    numpy_name = "np" if line else "numpy"
+    assert f"labels, test_labels = {numpy_name}.eye(10)[labels], {numpy_name}.eye(10)[test_labels]\n" in new
+    assert "reshape(-1, 28, 28, 1)" in new and "labels=labels[10:]" in new and "import types\n" in new
+    assert ("import numpy\n" in new) is not bool(line)
+
+
 @pytest.mark.parametrize(
     "code",
     [
         LOADERS["load_dataset"].replace("mnist", "iris"),
         LOADERS["load_dataset"] + ".train.next_batch(3)",
-        'input_data.read_data_sets("d", one_hot=True)',
+        'input_data.read_data_sets("d", one_hot=bool(1))',
+        'input_data.read_data_sets("d", fake_data=True)',
+        'input_data.read_data_sets("d", validation_size=int("5"))',
+        'input_data.read_data_sets("d", seed=3)',
     ],
 )
 def test_other_data_are_refused(code: str) -> None:

@@ -219,10 +219,44 @@ def test_a_run_config_from_elsewhere_is_a_dict_of_what_counts() -> None:
 
 
 def test_a_run_config_that_is_read_elsewhere() -> None:
-    text = SETTINGS.replace("two.train", "print(other.model_dir)\ntwo.train").replace(
+    text = SETTINGS.replace("two.train", "print(other.master)\ntwo.train").replace(
         "one = build(", "one = build(other := "
     )
     assert "TFM108" in {code for code, _ in manual(f"{MODEL}\n\n{text}")}
+    assert 'print(other.get("model_dir"))' in run(f"{MODEL}\n\n{text.replace('master', 'model_dir')}")[0]
+
+
+SHARED = """\
+def build(wide, config):
+    if wide:
+        print('wide')
+        return tf.estimator.Estimator(model_fn, params={'rate': 0.1}, config=config)
+    return tf.estimator.Estimator(model_fn, 'b', config, {'rate': 0.2})
+def go(wide):
+    config = tf.estimator.RunConfig(tf_random_seed=3)
+    config = config.replace(save_checkpoints_steps=7).replace(model_dir=None if wide else wide)
+    build(wide, config).train(input_fn)
+    print(build(wide, config).evaluate(input_fn))
+go(1)
+go(0)"""
+
+
+def test_a_run_config_that_is_changed_and_given_to_several() -> None:
+    new = driven(SHARED.replace(".replace(model_dir=None if wide else wide)", ""))
+    assert "= dict(seed=3)\n" in new and ", save_steps=7)\n" in new and new.count("**config)") == 2
+    assert "replace(" not in new and "RunConfig" not in new
+    twice = driven(SHARED.replace("'b', ", "None, "))
+    assert ", save_steps=7), model_dir=None if wide else wide)\n" in twice
+    told = manual(f"{MODEL}\n\n{SHARED.replace('None if wide else wide', 'None')}")
+    assert "TFM108" in {code for code, _ in told}  # it takes back what may have been there
+
+
+def test_a_run_config_that_an_estimator_of_another_form_has_too() -> None:
+    other = "def other(config):\n    tf.contrib.learn.DNNRegressor([2], columns, config=config).fit(data)\n"
+    text = SHARED.replace(".replace(model_dir=None if wide else wide)", "").replace(
+        "    print(build", "    other(config)\n    print(build"
+    )
+    assert manual(f"{MODEL}\n\n{other}{text}")
 
 
 SPECS = f"""\
@@ -403,6 +437,29 @@ def test_what_the_class_needs_is_imported(lines: str) -> None:
     assert reads & {"copy", "inspect", "json", "math", "os", "tempfile", "tf"} <= names
 
 
+def test_a_result_that_a_file_without_tensorflow_leaves_alone() -> None:
+    models = FILES["models.py"] + "\n\ndef main():\n    one = build('a')\n    one.train(input_fn)\n    return one\n"
+    files = {"models.py": models, "go.py": "import models\n\nmodels.main()\n"}
+    assert MADE.replace("folder", "'a'") in run_project(files)["models.py"][0]
+    files["go.py"] = "import models\n\nprint(models.main().train(None))\n"
+    assert run_project(files)["models.py"][0] == models
+
+
+def test_a_method_that_is_called_like_a_function() -> None:
+    lines = f"""\
+def build(folder):
+    return {MAKE}
+class Go:
+    def build(self):
+        self.one = build('a')
+    def train(self):
+        self.one.train(input_fn)
+go = Go()
+go.build()
+go.train()"""
+    assert MADE in driven(lines)
+
+
 OTHERS = {
     "what is not there": "import tensorflow as tf\nimport models\n\nprint(models.build('a').config)\n",
     "a file without TensorFlow": "import models\n\nmodels.build('c').train(data, None, 3)\n",
@@ -427,7 +484,11 @@ def test_a_run_config_beside_it_whose_names_change() -> None:
 
 def test_an_estimator_that_nothing_is_done_with() -> None:
     text = f"{MODEL}\n\ndef build(folder):\n    return {MAKE}\n"
-    assert manual(text) == [("TFM103", f"return {MAKE}")]
+    assert manual(text) == [("TFM103", f"return {MAKE}")]  # somebody else may call it
+    assert driven(f"one = {MAKE.replace('folder', 'None')}").startswith("one = KerasEstimator(model_fn, ")
+    files = {**FILES, "models.py": f"{MODEL}\n\n\none = {MAKE.replace('folder', 'None')}\n"}
+    files["go.py"] = "import models\nimport tensorflow as tf\n\ngetattr(models, 'one').train(tf.data.Dataset)\n"
+    assert {path: new for path, (new, _) in run_project(files).items()} == files
     line = "build('a').train(input_fn, saving_listeners=[own])"
     assert manual(f"{text}{line}\n") == [("TFM110", line)]
 

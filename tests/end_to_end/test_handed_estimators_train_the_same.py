@@ -278,6 +278,78 @@ assert list(first[0]) == ["y"] and first[0]["y"] != last[0]["y"]
 """
 }
 
+# The RunConfig of a script is changed once, and given to a module that makes one of two canned Estimators with it; the
+# serving function is looked up by the name of a format.
+SAMPLE = {
+    "model.py": """\
+import numpy as np
+import tensorflow as tf
+
+COLUMNS = ["x", "y", "label"]
+INPUTS = [tf.feature_column.numeric_column("x"), tf.feature_column.numeric_column("y")]
+
+
+def build_estimator(kind, config, hidden_units=None):
+    if kind == "wide":
+        return tf.estimator.LinearRegressor(INPUTS, config=config)
+    return tf.estimator.DNNRegressor(
+        config=config,
+        feature_columns=INPUTS,
+        hidden_units=hidden_units or [4, 2],
+        optimizer=tf.train.ProximalAdagradOptimizer(learning_rate=0.1),
+    )
+
+
+def parse_csv(rows):
+    columns = tf.decode_csv(tf.expand_dims(rows, -1), record_defaults=[[0.0], [0.0], [0.0]])
+    return dict(zip(COLUMNS, columns))
+
+
+def csv_serving_fn():
+    rows = tf.placeholder(shape=[None], dtype=tf.string)
+    features = parse_csv(rows)
+    features.pop("label")
+    return tf.estimator.export.ServingInputReceiver(features, {"rows": rows})
+
+
+def json_serving_fn():
+    inputs = {}
+    for column in INPUTS:
+        inputs[column.name] = tf.placeholder(shape=[None], dtype=column.dtype)
+    return tf.estimator.export.ServingInputReceiver(inputs, inputs)
+
+
+SERVING = {"CSV": csv_serving_fn, "JSON": json_serving_fn}
+
+
+def input_fn(count):
+    x = np.random.RandomState(count).normal(size=(count, 2)).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices(({"x": x[:, 0], "y": x[:, 1]}, x.sum(axis=1))).batch(4)
+""",
+    "train.py": """\
+import sys
+import tempfile
+
+import tensorflow as tf
+
+import model
+
+
+def run(kind, folder, served, steps):
+    train_spec = tf.estimator.TrainSpec(lambda: model.input_fn(20), max_steps=steps)
+    exporter = tf.estimator.FinalExporter("sample", model.SERVING[served])
+    eval_spec = tf.estimator.EvalSpec(lambda: model.input_fn(8), steps=None, exporters=[exporter], name="sample")
+    config = tf.estimator.RunConfig()
+    config = config.replace(model_dir=folder)
+    print("model dir {}".format(config.model_dir))
+    tf.estimator.train_and_evaluate(model.build_estimator(kind, config, [3]), train_spec, eval_spec)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1] if len(sys.argv) > 1 else "deep", tempfile.mkdtemp(), "JSON", 5)
+""",
+}
+
 PROGRAMS = {"a function that is given": GIVEN, "a runner": RUNNER, "a chosen model": CHOSEN, "a derived class": DERIVED}
 
 
@@ -297,6 +369,13 @@ def test_an_object_in_its_place_trains_and_evaluates_the_same(name: str, servers
 def test_checkpoints_by_their_paths_are_those_of_their_steps(servers: Servers, tmp_path: Path) -> None:
     new = prove_project(REMEMBERED, "train.py", servers, tmp_path, style="native")
     assert "estimator = KerasEstimator(" in new["train.py"]
+
+
+def test_a_run_config_that_is_changed_and_given_to_several(servers: Servers, tmp_path: Path) -> None:
+    new = prove_project(SAMPLE, "train.py", servers, tmp_path, style="native", strategy="one-device")
+    assert "linear_regressor, feature_columns=INPUTS), **config)" in new["model.py"]
+    assert "    config = dict(config" in new["train.py"] and 'config.get("model_dir")' in new["train.py"]
+    assert "def json_serving_fn(predictor):" in new["model.py"] and "SERVING[served])" in new["train.py"]
 
 
 def test_an_object_trains_on_the_cluster_in_tf_config(servers: Servers, tmp_path: Path) -> None:

@@ -127,14 +127,16 @@ print(json.dumps([(str(a.dtype), a.shape, hashlib.sha1(np.ascontiguousarray(a)).
 """
 
 
-def test_the_images_of_the_tutorials_are_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", ", one_hot=True", ", reshape=False, validation_size=10"])
+def test_the_images_of_the_tutorials_are_the_same_bits(more: str, tmp_path: Path) -> None:
     python = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON")
     if not python:
         pytest.skip("tf.contrib needs TensorFlow 1.15.5: TF_MIGRATE_TENSORFLOW1_PYTHON is not set")
-    text = PROGRAM.format(lines='data = tf.contrib.learn.datasets.mnist.read_data_sets(".")', config="None")
+    loader = f'tf.contrib.learn.datasets.mnist.read_data_sets("."{more})'
+    text = PROGRAM.format(lines=f"data = {loader}", config="None")
     new = run(text)[0]
     helper = new[new.index("def load_mnist") : new.index("def input_fn")]
-    old = "import tensorflow as tf\ndata = tf.contrib.learn.datasets.mnist.read_data_sets('.')\n"
+    old = f"import tensorflow as tf\ndata = {loader}\n"
     stub = "tf.keras.datasets.mnist.load_data = lambda: ((images, labels), (images[:7], labels[:7]))\n"
     made = f"import types\nimport tensorflow as tf\n{helper}{stub}data = load_mnist()\n"
     answers = []

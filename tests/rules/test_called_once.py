@@ -108,6 +108,7 @@ def test_parts_of_a_result_that_depend_on_each_other_stay() -> None:
     assert stays("name = 'old'\n" + _called("name, estimator, more = build('m')", reads))
     other = reads.replace("[name]", "[folder]")
     assert "more = ['m']" in migrated(_called("name, estimator, more = build('m')", other))
-    assert refused(_called("name, estimator = build('m')"))  # which is the folder
+    new = migrated(_called("name, estimator = build('m')"))
+    assert "estimator = 'm'\nestimator.train(input_fn, steps=3)\n" in new  # which is the folder, as it was
     assert refused(_called("estimator, *name = build('m')"))
     assert refused(_called("estimator, name = build('m')", TWO.replace("made, folder", "one(made)")))

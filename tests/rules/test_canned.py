@@ -80,6 +80,12 @@ def test_a_linear_model() -> None:
     assert "optimizer = tf.keras.optimizers.legacy.Ftrl(learning_rate=0.2)" in new
 
 
+def test_columns_that_are_called_like_what_an_estimator_gives() -> None:
+    text = canned("tf1.estimator.LinearClassifier(features, n_classes=3)")
+    new = migrated(text.replace("columns = [", "features = ["))
+    assert "model = linear_classifier(make_inputs(input_fn()), feature_columns=features)" in new
+
+
 def test_two_of_one_kind_share_a_function() -> None:
     made = "tf1.estimator.LinearClassifier(columns)\n    other = tf1.estimator.LinearClassifier(columns)"
     new = migrated(canned(made, drive=f"    other.train(input_fn, steps=2)\n{DRIVE}"))

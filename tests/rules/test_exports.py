@@ -59,6 +59,30 @@ def serving_fn(predictor):
     assert "import time" in new and "def predict(" not in new and "placeholder" not in new
 
 
+TABLE = """\
+def raw():
+    x = tf.placeholder(tf.float32, [None, 1])
+    return tf.estimator.export.ServingInputReceiver({"x": x}, {"raw": x})
+
+
+SERVING = {"scaled": serving_fn, "raw": raw}
+
+
+"""
+
+
+def test_a_serving_function_of_a_dict() -> None:
+    driver = "estimator.train(input_fn, steps=3)\nestimator.export_savedmodel('out', SERVING[kind])"
+    new = migrated("import sys\nkind = sys.argv[1]\n" + exporting(RECEIVER + TABLE, driver))
+    assert "def serving_fn(predictor):" in new and "def raw(predictor):" in new
+    assert "export_model(predictor, SERVING[kind], 'out')" in new
+    assert 'SERVING = {"scaled": serving_fn, "raw": raw}\n' in new
+    other = (RECEIVER + TABLE).replace('"raw": raw}', '"raw": make("raw")}')
+    text = "import sys\nkind = sys.argv[1]\n" + exporting(other, driver)
+    new, findings = run(text)
+    assert new == text and "TFM142" in manual(findings)
+
+
 FORMS = {
     "dict of placeholders": (
         'def serving_fn():\n    inputs = {"a": tf.placeholder(tf.float32, [None, 1]), "b-c": tf.placeholder(tf.int64)}'

@@ -173,13 +173,12 @@ def test_run_configs_that_are_made_elsewhere(name: str) -> None:
 
 
 REFUSED_CONFIGS = {
-    "by condition": "config = tf.estimator.RunConfig()\nif __name__:\n    config = config.replace(model_dir='m')",
     "a seed by condition": "if __name__:\n    config = tf.estimator.RunConfig(tf_random_seed=1)\n"
     "else:\n    config = tf.estimator.RunConfig(tf_random_seed=2)",
     "a dict that is read elsewhere": "d = {}\nprint(d)\nconfig = tf.estimator.RunConfig(**d)",
     "a dict by condition": "d = {'model_dir': 'm'}\nif __name__:\n    d['tf_random_seed'] = 3\n"
     "config = tf.estimator.RunConfig(**d)",
-    "used elsewhere": "config = tf.estimator.RunConfig()\nprint(config.model_dir)",
+    "used elsewhere": "config = tf.estimator.RunConfig()\nprint(config.master)",
     "of a function that is called twice": "def f():\n    return tf.estimator.RunConfig()\n\nconfig = f()\nprint(f())",
     "device_fn": "config = tf.estimator.RunConfig(device_fn=lambda op: '/cpu:0')",
     "device_fn that balances": "config = tf.estimator.RunConfig(\n    device_fn=tf.train.replica_device_setter(2, "
@@ -203,6 +202,9 @@ FOLLOWED_CONFIGS = {
     "config = f()",
     "of a function that computes": "def f(x):\n    x = x + 1\n    return tf.estimator.RunConfig(tf_random_seed=x)\n\n"
     "config = f(1)",
+    "changed by condition": "config = tf.estimator.RunConfig(tf_random_seed=1)\nif __name__:\n"
+    "    config = config.replace(model_dir='m')",
+    "asked for its folder": "config = tf.estimator.RunConfig(tf_random_seed=1)\nprint(config.model_dir)",
 }
 
 
@@ -213,6 +215,8 @@ def test_run_configs_that_are_followed(name: str) -> None:
     new, findings = run(text)
     assert not manual(findings) and "KerasEstimator(model_fn, " in new and "**config)" in new
     assert f"dict(seed={'x' if 'computes' in name else '1'})\n" in new
+    assert name != "changed by condition" or "    config = dict(config, model_dir='m')\n" in new
+    assert name != "asked for its folder" or 'print(config.get("model_dir"))\n' in new
 
 
 @pytest.mark.parametrize("named", [False, True])
