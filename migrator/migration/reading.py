@@ -186,8 +186,8 @@ def files_of(project: Project, program: TrainingProgram) -> list[ParsedFile]:
     used: list[ParsedFile] = []
     if program.flowing is not None:
         used += [file for use in program.flowing.uses for file in (use.file, *use.homes)]
-        flowing = program.flowing
-        used += [file for file, *_ in (*flowing.both, *flowing.configs, *flowing.config_asks)]
+        used += [file for file, *_ in (*program.flowing.both, *program.flowing.configs)]
+        used += [file for file, _ in program.flowing.config_asks]
     return _reach(project, [program.file, program.model_file, *used])
 
 
