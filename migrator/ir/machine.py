@@ -138,7 +138,7 @@ class Machine(ABC):
         self.watch: Callable[[Effect], None] | None = None  # is told of every call of a library
         self.repeated = 0
         self.work = 0
-        self.noted: dict[cst.CSTNode, list[Value]] = {}  # what the arguments of calls were, each time
+        self.noted: dict[cst.CSTNode, list[Value]] = {}  # what arguments and assigned values were, each time
         self.called: set[cst.CSTNode] = set()  # the functions that were entered
         self.symbols: dict[str, bool] = {}  # what was read of libraries, and whether that was under no condition once
         self.outer = 0  # conditions under which the function that is called apart is called

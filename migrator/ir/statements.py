@@ -57,6 +57,7 @@ def _expression(machine: Machine, node: cst.Expr, scope: Scope) -> bool:
 
 def _assignment(machine: Machine, node: cst.Assign, scope: Scope) -> bool:
     value = machine.value(node.value, scope)
+    machine.noted.setdefault(node.value, []).append(value)
     for target in node.targets:
         assign(machine, target.target, value, scope)
     return True

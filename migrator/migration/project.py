@@ -21,12 +21,13 @@ from migrator.program.annotations import without_old_annotations
 from migrator.program.arg_scopes import with_arguments_written_out
 from migrator.program.builders import with_builders_in_place
 from migrator.program.canned import write_out
-from migrator.program.chosen_numbers import with_chosen_numbers
+from migrator.program.chosen_dropouts import with_chosen_dropouts
 from migrator.program.chosen_partitioners import with_chosen_partitioners
 from migrator.program.derived_estimators import with_functions_for_classes
 from migrator.program.lives import with_a_name_each
 from migrator.program.local_names import with_symbols_in_place
 from migrator.program.named_estimators import with_named_estimators
+from migrator.program.numbers_by_mode import with_numbers_by_mode
 from migrator.program.one_tower import with_one_tower
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.reductions import reduced
@@ -67,9 +68,10 @@ def migrate_project(
         return in_parts(texts, migrate, error, programs_in(texts))
 
 
-def _plain(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
+def _plain(file: ParsedFile, files: Iterable[ParsedFile], elsewhere: Callable[[str], bool]) -> ParsedFile:
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
-    return with_chosen_numbers(with_plain_assignments(without_old_annotations(reduced(file, elsewhere))))
+    plain = with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
+    return with_chosen_dropouts(with_numbers_by_mode(plain, files, elsewhere))
 
 
 def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
@@ -82,7 +84,7 @@ def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> l
         def near() -> list[frozenset[str]]:
             return [words[path] for path in _importing(file.path, words)]
 
-        return _plain(file, lambda name: any(name in text for text in near()))
+        return _plain(file, files, lambda name: any(name in text for text in near()))
 
     return [plain(file) for file in files]
 

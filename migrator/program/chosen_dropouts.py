@@ -1,7 +1,7 @@
-"""Numbers that a condition on the mode chooses, said in one expression: `keep = 0.5 if training else 1.0`.
+"""Dropouts that a condition on the mode chooses, said in one expression: `dropout(net) if training else net`.
 
-`if mode == TRAIN: keep = 0.5 else: keep = 1.0`, and `keep = 1.0` with `if mode == TRAIN: keep = 0.5` below it, are what
-rules read of a dropout in its one form. The same goes for a tensor that is another one's dropout in one of the modes.
+`if mode == TRAIN: hidden = dropout(net) else: hidden = net`, and `hidden = net` with the `if` below it, are what rules
+read of a dropout in its one form.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from migrator.names.bindings import names_changed
-from migrator.program.calls import calls_in, number, string
+from migrator.program.calls import calls_in
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import ParsedFile, names_in
 from migrator.program.reductions import Edits, applied
@@ -21,7 +21,7 @@ from migrator.walking import walk
 _MODE = "mode"  # an Estimator gives it by this name
 
 
-def with_chosen_numbers(file: ParsedFile) -> ParsedFile:
+def with_chosen_dropouts(file: ParsedFile) -> ParsedFile:
     """The file with such conditions in model_fns, and in functions that are told the mode, as expressions."""
     if "ModeKeys" not in file.bare or _MODE not in file.bare:
         return file
@@ -97,23 +97,8 @@ def _choice(
 
 
 def _is_choice(file: ParsedFile, value: cst.BaseExpression, instead: cst.BaseExpression) -> bool:
-    """Whether one of two values is a number, and the other none of the network; or one a dropout of the other."""
-    if any(is_training_dropout(one, other, file.imports) for one, other in ((value, instead), (instead, value))):
-        return True
-    return any(number(one) is not None for one in (value, instead)) and all(map(_is_plain, (value, instead)))
-
-
-def _is_plain(node: cst.BaseExpression) -> bool:
-    """Whether an expression is a number, or reads one by names, attributes and keys."""
-    if number(node) is not None or isinstance(node, cst.Name):
-        return True
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "get":
-        given = [arg.value for arg in node.args if not arg.star]
-        literal = all(number(one) is not None or string(one) is not None for one in given)
-        return len(given) == len(node.args) and literal and _is_plain(node.func.value)
-    if isinstance(node, (cst.Attribute, cst.Subscript)):
-        return _is_plain(node.value)
-    return isinstance(node, cst.BinaryOperation) and _is_plain(node.left) and _is_plain(node.right)
+    """Whether one of two values is a dropout of the other."""
+    return any(is_training_dropout(one, other, file.imports) for one, other in ((value, instead), (instead, value)))
 
 
 def _given(body: Sequence[cst.BaseStatement | cst.BaseSmallStatement]) -> tuple[str, cst.BaseExpression] | None:
@@ -142,4 +127,4 @@ def _last(before: Sequence[cst.BaseStatement | cst.BaseSmallStatement], name: st
     return None
 
 
-__all__ = ["with_chosen_numbers"]
+__all__ = ["with_chosen_dropouts"]
