@@ -32,6 +32,7 @@ from migrator.program.one_tower import with_one_tower
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.reductions import reduced
 from migrator.program.relevant import around_programs, programs_in
+from migrator.program.settings_in_place import with_settings_in_place
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import find_places
 from migrator.program.walruses import with_plain_assignments
@@ -70,6 +71,7 @@ def migrate_project(
 
 def _plain(file: ParsedFile, files: Iterable[ParsedFile], elsewhere: Callable[[str], bool]) -> ParsedFile:
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
+    file = with_settings_in_place(file, files, elsewhere)
     plain = with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
     return with_chosen_dropouts(with_numbers_by_mode(plain, files, elsewhere))
 

@@ -33,6 +33,7 @@ from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.plain import removal, says_nothing, without_what_says_nothing
 from migrator.program.relevant import connected
 from migrator.program.scopes import bindings, path_to
+from migrator.program.settings_in_place import made_at
 from migrator.program.spread import Edit, Kept, Written, spread
 from migrator.program.tapes import may_hold_tapes, without_tapes
 from migrator.query.learn import count_of, size_of_array, uses_of_learn
@@ -594,6 +595,11 @@ class _Writer:
                 raise Blocked("TFM190", node, f"`{node.value}` is no optimizer that can be followed to its call")
             node = value
         folded = fold(self.file, node) if isinstance(node, cst.Call) else None
+        if folded is None and isinstance(node, cst.Call):
+            optimizer = made_at(self.file, node, _makes_optimizers)
+            function = self.file.functions.get(node.func.value) if isinstance(node.func, cst.Name) else None
+            if optimizer is not None and function is not None:
+                folded = Folded(node, function, optimizer, None)
         if folded is not None:
             self.folded += [] if any(one.call is node for one in self.folded) else [folded]
             node = folded.value
@@ -1085,6 +1091,10 @@ class _Renamed(cst.CSTTransformer):
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
         return cst.Name(self.new) if original_node.value == self.old else updated_node
+
+
+def _makes_optimizers(symbol: str) -> bool:
+    return is_optimizer(symbol) or symbol in WRAPPERS
 
 
 def _on_one_line(node: cst.BaseExpression) -> cst.BaseExpression:

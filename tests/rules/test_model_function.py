@@ -412,16 +412,31 @@ def test_a_rate_of_params_that_is_put_out_of_force(rate: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        f"keep = 1.0\nprint(keep)\nif {IN_TRAINING}:\n    keep = 0.75\n{KEPT}",
         f"if {IN_TRAINING}:\n    keep = 0.75\nelse:\n    keep = 0.9\n{KEPT}",
-        f"keep = 1.0\nif {IN_TRAINING}:\n    keep = keep - 0.5\n{KEPT}",
         f"keep = ONE['keep']\nONE = {{'keep': 0.5}}\nif mode != {TRAIN}:\n    keep = 1.0\n{KEPT}",
-        f"ONE = dict(keep=0.5)\nkeep = ONE['keep']\nONE.update(keep=0.1)\nif mode != {TRAIN}:\n    keep = 1.0\n{KEPT}",
     ],
 )
 def test_rates_that_are_no_choice_of_the_training_alone_are_refused(body: str) -> None:
     _, findings = migrate(body + NET + PREDICTS + LOSS + END)
     assert [f for f in findings if f.severity is Severity.MANUAL]
+
+
+@pytest.mark.parametrize(
+    ("body", "rate"),
+    [
+        (f"keep = 1.0\nprint(keep)\nif {IN_TRAINING}:\n    keep = 0.75\n{KEPT}", "0.25"),
+        (f"keep = 1.0\nif {IN_TRAINING}:\n    keep = keep - 0.4\n{KEPT}", "0.4"),
+        (
+            f"ONE = dict(keep=0.7)\nkeep = ONE['keep']\nONE.update(keep=0.1)\nif mode != {TRAIN}:\n    keep = 1.0\n"
+            + KEPT,
+            "0.3",
+        ),
+    ],
+)
+def test_rates_of_values_that_change(body: str, rate: str) -> None:
+    new, findings = migrate(body + NET + PREDICTS + LOSS + END)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert f"tf.keras.layers.Dropout({rate})(features)" in new
 
 
 OF_FEATURES = f"""\
