@@ -339,6 +339,19 @@ estimator = est.Estimator(moves_its_center, folder("moves_its_center"))
 estimator.train(dataset, steps=3)
 found["read after"] = estimator.get_variable_value("seen")
 
+# What waits for a variable itself waits for nothing.
+def waits_for_variables(features, labels, mode):
+    scale = tf.get_variable("scale", [4], initializer=tf.ones_initializer())
+    with tf.control_dependencies([scale, scale.op]):
+        loss = tf.reduce_mean(tf.square(features["x"] * scale))
+    update = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    measured = {"scale": tf.metrics.mean(scale)}
+    return spec_class(mode, loss=loss, train_op=tf.group(update, scale.op), eval_metric_ops=measured)
+
+estimator = est.Estimator(waits_for_variables, folder("waits_for_variables"))
+estimator.train(dataset, steps=4)
+found["waits for variables"] = estimator.evaluate(evaluation)
+
 # A TPUEstimator without a TPU.
 tpu = tf.estimator.tpu if OLD else est
 config_class = tf.estimator.tpu.RunConfig if OLD else est.TPURunConfig
@@ -446,6 +459,7 @@ def close(old: Any, new: Any) -> bool:
         "regularized",
         "read before",
         "read after",
+        "waits for variables",
         "tpu",
         "goes on",
     ],

@@ -18,16 +18,21 @@ _SHARED = ("IteratorV2", *_QUEUES, *_FILES)
 
 
 class VariableOp:
-    """What `variable.op` is in TensorFlow 1 code, which asks for its name."""
+    """What `variable.op` is in TensorFlow 1 code, which asks for its name, or waits for it: there is nothing to wait for."""
 
     def __init__(self, name, owner):
         self.name = name
         self.type = "VarHandleOp"
+        self.device = ""
         self._owner = owner
 
     @property
     def graph(self):
         return self._owner.graph
+
+    def _as_graph_element(self):
+        with self.graph.as_default(), self.graph.control_dependencies(None):
+            return tf.no_op()
 
 
 def _with_graph(kind, operation, read, initialize):
