@@ -21,9 +21,11 @@ by name as TensorFlow 1 does, starts embeddings from the same distribution, and 
 that the variables are added to, and dicts that are filled with them, are not carried over.
 
 Columns of `tf.contrib.layers` become those of `tf.feature_column` that give the same numbers. An embedding there starts
-with a standard deviation of `1/sqrt(number of categories)`, which is written out. Columns with a combiner other than
-the sum, vocabulary files, shared embeddings and crossed columns (which cross hashes, where those of
+with a standard deviation of `1/sqrt(number of categories)`, which is written out. Columns there with a combiner other
+than the sum, vocabulary files, shared embeddings and crossed columns (which cross hashes, where those of
 `tf.feature_column` cross words) are left to the bridge.
+
+A `tf.feature_column` of a vocabulary file is the same in TensorFlow 2, which takes its arguments in another order.
 """,
         (
             Example(
@@ -59,6 +61,11 @@ the sum, vocabulary files, shared embeddings and crossed columns (which cross ha
             Example(
                 "tf.contrib.layers.bucketized_column(age, boundaries=[18, 65])",
                 "tf.feature_column.bucketized_column(age, [18, 65])",
+            ),
+            Example(
+                'tf.feature_column.categorical_column_with_vocabulary_file("work", path, 90, 2, dtype=tf.int64)',
+                'tf.feature_column.categorical_column_with_vocabulary_file("work", '
+                "vocabulary_file=path, vocabulary_size=90, num_oov_buckets=2, dtype=tf.int64)",
             ),
             Example("tf.contrib.layers.one_hot_column(work)", "tf.feature_column.indicator_column(work)"),
         ),
@@ -210,9 +217,20 @@ def _embedding_column(site: Site) -> cst.BaseExpression:
     return expression(call_text("tf.feature_column.embedding_column", arguments))
 
 
+_VOCABULARY = ("key", "vocabulary_file", "vocabulary_size", "num_oov_buckets", "default_value", "dtype")
+
+
+def _vocabulary_file(site: Site) -> cst.BaseExpression:
+    """The same column: TensorFlow 2 takes its parameters in another order."""
+    given = site.arguments(_VOCABULARY, "TFM243")
+    arguments = [f"{key}={site.code(value)}" for key, value in given.items()]
+    return expression(call_text(site.name, [one.removeprefix("key=") for one in arguments]))
+
+
 CALLS: dict[str, CallRule] = {
     **dict.fromkeys((f"{_OF_LAYERS}{name}" for name in _COLUMNS), _column),
     f"{_OF_LAYERS}embedding_column": _embedding_column,
+    "tf.feature_column.categorical_column_with_vocabulary_file": _vocabulary_file,
     "tf.feature_column.input_layer": _input_layer,
     "tf.feature_column.linear_model": _linear_model,
 }

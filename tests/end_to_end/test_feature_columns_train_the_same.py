@@ -55,6 +55,23 @@ estimator.evaluate(input_fn)
 """
 
 
+FILE = """\
+with open("words.txt", "w") as file:
+    file.write("red\\ngreen\\n")
+word = tf.feature_column.categorical_column_with_vocabulary_file("word", "words.txt", 2, 3)
+"""
+
+
+def test_words_of_a_file(servers: Servers, tmp_path: Path) -> None:
+    """Those that it does not hold are put into buckets by their hash."""
+    start = PROGRAM.index("word = ")
+    text = (
+        PROGRAM[:start] + FILE.replace("words.txt", str(tmp_path / "words.txt")) + PROGRAM[PROGRAM.index("size = ") :]
+    )
+    new = prove(text, servers, tmp_path)
+    assert "words.txt', vocabulary_size=2, num_oov_buckets=3)" in new.replace('"', "'")
+
+
 def test_input_layer(servers: Servers, tmp_path: Path) -> None:
     new = prove(PROGRAM, servers, tmp_path)
     assert 'tf.keras.layers.DenseFeatures(params["columns"])(features)' in new
