@@ -18,7 +18,7 @@ _SHARED = ("IteratorV2", *_QUEUES, *_FILES)
 
 
 class VariableOp:
-    """What `variable.op` is in TensorFlow 1 code, which asks for its name, or waits for it: there is nothing to wait for."""
+    """What `variable.op` is in TensorFlow 1 code, which asks for its name. Who waits for it waits for nothing."""
 
     def __init__(self, name, owner):
         self.name = name
