@@ -48,7 +48,8 @@ class Case:
     that a script trains, one after another, is compared: 0 is the first. `data_sample` is the most batches of a data
     set that an evaluation takes (None: all); `steps` is no more than that then. `room` says what the recordings keep
     of the weights, once the original has shown how many there are. `time_alike`: dropouts drop the same features at
-    each time step. `anew`: they drop others at each step of the training, the same ones in both programs.
+    each time step. `anew`: they drop others at each step of the training, the same ones in both programs. `one_order`:
+    the shuffles of both programs have one seed, and give each pass the order of the first.
     """
 
     original: Path
@@ -86,6 +87,7 @@ class Case:
     room: Room = field(default_factory=Room)
     time_alike: bool = False
     anew: bool = True
+    one_order: bool = False
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

@@ -24,6 +24,8 @@ from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Array, Recording, read_batch
 from migrator.harness.runs import (
     GENERATORS,
+    IN_ONE_ORDER,
+    SHUFFLE_SEED,
     OnProgress,
     Progress,
     Run,
@@ -36,8 +38,7 @@ from migrator.harness.runs import (
 )
 from migrator.harness.terms import Terms, in_any_order, same_form, with_data
 
-# Of runs that show whether two programs with a random order have the same pipeline: a rare seed, and steps.
-_SHUFFLE_SEED = 20261125
+# Steps of runs that show whether two programs with a random order have the same pipeline.
 _SEEDED_STEPS = 20
 
 #: Steps that a sentinel needs which changes the first losses or the first update.
@@ -52,7 +53,8 @@ class MigratedEvidence:
     L3 to L5 judge (`main`, or a replay of the original's batches), `control` the same with a learning rate 1 %
     higher, `sentinels` other known-bad versions by the name of the mutant. `in_order` and `in_order_control` are
     those of the whole asynchronous cluster. `failed` ended without a usable recording. `terms` is what was needed to
-    put all recordings into the original's terms, in which they are here.
+    put all recordings into the original's terms, in which they are here. `of_its_batches`: it makes of each batch
+    what no other batches tell, and reads them in another order of the same shuffles.
     """
 
     levels: tuple[LevelResult, ...] = ()
@@ -69,6 +71,7 @@ class MigratedEvidence:
     in_order_control: Run | None = None
     failed: Run | None = None
     terms: Terms = field(default_factory=Terms)
+    of_its_batches: bool = False
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -215,14 +218,15 @@ def run_migrated(
         terms = replace(terms, weights=weights)
         main = terms.of(raw)
     short: tuple[Run, Run] | None = None
-    if main.recording is not None and l2_data.may_shuffle_alike(original, main.recording):
-        ours, theirs = _short_runs(
-            session, case, evidence, found.initial, "in one order", shuffle_seed=_SHUFFLE_SEED, one_order=True
-        )
+    alike = main.recording is not None and l2_data.may_shuffle_alike(original, main.recording)
+    if alike and not case.one_order:
+        ours, theirs = _short_runs(session, case, evidence, found.initial, "in one order", **IN_ONE_ORDER)
         short = (ours, terms.of(theirs)) if ours.recording is not None and theirs.recording is not None else None
     formed = with_data(terms, *(short or (evidence.main, main)), random_order=evidence.random_order)
     if short is None or all(one.known for one in formed.data):  # else it is known of the batches of these runs alone
         terms = formed
+    elif any(one.of_batches for one in formed.data):
+        found = replace(found, of_its_batches=True)
     terms = replace(terms, reference=evidence.main) if terms.data else terms
     main = terms.of(raw) if terms.data else main
     found = replace(found, main=main, terms=terms)
@@ -331,7 +335,7 @@ def _with_one_seed(
     migrated = main.recording
     level = base.levels[at]
     if not l2_data.queued(original, migrated):
-        ours, theirs = _short_runs(session, case, evidence, found.initial, "of one seed", shuffle_seed=_SHUFFLE_SEED)
+        ours, theirs = _short_runs(session, case, evidence, found.initial, "of one seed", shuffle_seed=SHUFFLE_SEED)
         mapped = found.terms.of(theirs)
         if ours.recording is not None and mapped.recording is not None:
             level = l2_data.of_one_seed(level, ours.recording, mapped.recording)

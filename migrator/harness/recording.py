@@ -268,6 +268,18 @@ class Lines:
 
 
 @dataclass(frozen=True)
+class Origins:
+    """Which weights a training begins with are those that earlier trainings of the script have left.
+
+    `known` are the variables, by the place of their training and their names there, that those have changed; `of` tells
+    which of them have the value that a variable begins with.
+    """
+
+    known: frozenset[tuple[int, str]]
+    of: Mapping[str, tuple[tuple[int, str], ...]]
+
+
+@dataclass(frozen=True)
 class Recording:
     """Everything a run recorded. Step numbers are keys of ``states``, ``slots`` and ``gradients``, which are read from
     the record folder whenever they are asked for.
@@ -289,9 +301,9 @@ class Recording:
     batch is that of so many replicas together. ``stand_in`` says what was put in the place of a TPU, None without.
     ``own_workers`` are the workers that the program started in its own process, the first of which took all steps.
     ``other_trainings`` counts those of other models of the script, which are not recorded; ``training`` of
-    these models trained before. ``in_step``: parameter
-    servers make the trainers take their steps together (SyncReplicasOptimizer). ``loop``: the steps are those of a loop
-    of the program's own. ``rate_constants`` are whole numbers in a graph's learning rate: steps where it may change.
+    these models trained before, ``origins`` is what they left of its first weights (None: not known). ``in_step``:
+    parameter servers make the trainers take their steps together (SyncReplicasOptimizer). ``loop``: the steps are those
+    of a loop of the program's own. ``rate_constants`` are whole numbers in a learning rate: steps where it may change.
     ``thresholds`` are the numbers that a step compares others with, ``halves`` the half formats in which it multiplies
     matrices or convolves (None: not known). ``slot_variables`` are the names
     that slots have in a checkpoint of the original. ``predictions`` are
@@ -351,6 +363,7 @@ class Recording:
     draws: int = 0
     anew: bool = False
     training: int = 0
+    origins: Origins | None = None
     drawn: Mapping[str, Array] = field(default_factory=dict)
     made: Mapping[str, Array] | None = None
     """Initial values as the program made them, before it was given others; None: not looked at."""
@@ -919,6 +932,7 @@ def read(record_dir: Path) -> Recording:
         draws=int(program.get("draws", 0)),
         anew=bool(program.get("anew", False)),
         training=int(program.get("training", 0)),
+        origins=_origins(program.get("origins")),
         activations=_activations(tasks),
         sources={what: SourceLine(path, int(line)) for what, (path, line) in program.get("sources", {}).items()},
         mutation=_mutation(tasks),
@@ -1002,6 +1016,15 @@ def _summaries(path: Path) -> dict[str, dict[int, float | None]]:
         {tag: {int(step): number for step, number in rows} for tag, rows in _json(path).items()}
         if path.exists()
         else {}
+    )
+
+
+def _origins(described: dict[str, Any] | None) -> Origins | None:
+    if described is None:
+        return None
+    return Origins(
+        frozenset((int(place), name) for place, names in described["known"] for name in names),
+        {name: tuple((int(place), source) for place, source in sources) for name, sources in described["of"].items()},
     )
 
 

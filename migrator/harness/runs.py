@@ -171,6 +171,11 @@ def migrated_shape(case: Case, shape: ClusterShape) -> ClusterShape:
     return shape if case.both_original else counterpart(shape)
 
 
+#: Of runs whose shuffles are to be alike, with a rare seed: each pass has the order of the first.
+SHUFFLE_SEED = 20261125
+IN_ONE_ORDER: Mapping[str, Any] = {"shuffle_seed": SHUFFLE_SEED, "one_order": True}
+
+
 def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> dict[str, Any]:
     """The plan of a run of an "original" or "migrated" program: nothing moved, nothing replayed, all recorded but
     evaluations; `changes` are put in its place.
@@ -195,6 +200,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "pin_dropout": True,
         "anew": not parameter_servers(shape),
         "shuffle_seed": None,
+        "one_order": False,
         "in_place": False,
         "evaluate": False,
         "evaluate_weights": None,
@@ -276,6 +282,7 @@ def _run(
         "state_steps": list(case.room.state_steps),
         "pin_dropout": "features" if case.time_alike else True,
         "anew": case.anew and not parameter_servers(shape),
+        **(IN_ONE_ORDER if case.one_order else {}),
     }
 
     def launched() -> Launch:

@@ -52,6 +52,7 @@ from migrator.harness.protocol import (
     l8_artefacts,
     ladder,
     name_map,
+    origins,
     tolerance,
     verdict,
 )
@@ -419,6 +420,7 @@ def _with_other_models(session: Session, findings: Findings, progress: OnProgres
         return findings
     made: list[Artefact] = []
     runs: tuple[Run, ...] = ()
+    known_names = {} if findings.migrated.names is None else {0: findings.migrated.names}
     count = main.other_trainings + 1
     most = count if resuming.asked_for(case) else min(count, _MODELS)
     for place in range(1, most):
@@ -428,6 +430,11 @@ def _with_other_models(session: Session, findings: Findings, progress: OnProgres
         if recorded is None or recorded.training != place:
             break  # the same models were trained again, or in a way of which only the first is recorded
         made.append(_other_model(place, other))
+        shown, names = other.migrated.shown, other.migrated.names
+        if shown is not None and shown.training == place and names is not None:
+            begun = origins.judge(place, recorded, shown, names, known_names)
+            made += [] if begun is None else [begun]
+            known_names[place] = names
     else:
         if most < count:
             made.append(l8_artefacts.more_models(most))
@@ -551,7 +558,8 @@ def compare(
             findings = _with_late_failures(_compared_alike(case, progress, session, None))
     # Many weights are not kept: they would take more room than what they save is worth.
     new = evidence is None or findings.original is not evidence
-    as_asked = not findings.case.time_alike and findings.case.anew
+    asked = findings.case
+    as_asked = asked.anew and not (asked.time_alike or asked.one_order)
     if new and known(case, findings.original.main).room.whole and as_asked:
         evidence = replace(findings.original, probed=findings.migrated.plain_probe or findings.original.probed)
         kept.save(key, case, evidence, session.describe(case, "original"))
@@ -587,6 +595,10 @@ def _compared_alike(case: Case, progress: OnProgress, session: Session, evidence
     original, migrated, level = findings.original.main.recording, findings.migrated.shown, findings.level("L3")
     if original is not None and migrated is not None and case.anew and _drawn_apart(original, migrated):
         return _compared_alike(replace(case, anew=False), progress, session, None)
+    if findings.migrated.of_its_batches and not case.one_order:
+        again = _compared_alike(replace(case, one_order=True), progress, session, None)
+        data = again.level(l2_data.ID)
+        return findings if data is None or data.status is not Status.EQUIVALENT else _of_one_order(again, data)
     if level is None or level.status is not Status.DIFFERENT or original is None or migrated is None:
         return findings
     if case.both_original or not l0b_configuration.may_draw_alike(original, migrated):
@@ -601,6 +613,16 @@ def _compared_alike(case: Case, progress: OnProgress, session: Session, evidence
     )
     levels = (replace(one, notes=(*one.notes, note)) if one.id == level.id else one for one in again.levels)
     return replace(again, levels=tuple(levels))
+
+
+def _of_one_order(findings: Findings, data: LevelResult) -> Findings:
+    """With what is to be said of the order that both programs were given."""
+    note = (
+        "by itself the migrated program reads another order of the same shuffles: both programs had one seed, and in "
+        "each pass over the data the order of the first"
+    )
+    level = replace(data, notes=(*data.notes, note))
+    return replace(findings, levels=tuple(level if one.id == data.id else one for one in findings.levels))
 
 
 def _drawn_apart(original: Recording, migrated: Recording) -> bool:

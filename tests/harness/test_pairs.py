@@ -30,11 +30,13 @@ PAIRS = Path(__file__).parent / "pairs"
         # Keras does not know. An epsilon that is next to nothing beside the data.
         ("drawn", {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4b")}),
         # `fit` begins data of unknown size twice, and reads the second order of a shuffle with a seed. Batches that are
-        # shuffled are others. A callback keeps the averages of the weights.
+        # shuffled are others. A callback keeps the averages of the weights, or a loop does.
         (
             "passes",
             {
                 "migrated": ("EQUIVALENT", None),
+                "loop": ("EQUIVALENT", None),
+                "wrong_averages": ("DIFFERENT", "L4"),
                 "wrong_batches": ("DIFFERENT", "L2"),
                 "wrong_order": ("DIFFERENT", "L2"),
             },

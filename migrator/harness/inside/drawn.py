@@ -55,10 +55,10 @@ def of_session(tf, session, model):
     found = {}
     tensors = {}
     for part in _whole(model):
-        if part.dtype.startswith("float") and len(part.variable.initializer.inputs) > 1:
-            drawn = _own(part.variable.initializer.inputs[1])
-            if drawn is not None:
-                tensors[part] = drawn
+        value = parts.first_assignment(part.variable)[1] if part.dtype.startswith("float") else None
+        drawn = None if value is None else _own(value)
+        if drawn is not None:
+            tensors[part] = drawn
     for time in range(_MOST):
         wanted = [part for part in tensors if time < _times(part.shape)]
         try:

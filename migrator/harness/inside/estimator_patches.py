@@ -267,4 +267,6 @@ def patch_dropout(tf, recorder):
 
     even.watch_dropouts(function)
     if pin:
-        even.install(tf, lambda: recorder.building and not inside, recorder.saw_draw, recorder.place, recorder.pending)
+        alone = recorder.plan["task"]["type"] == "local"
+        at_work = lambda: recorder.building and not inside  # noqa: E731
+        even.install(tf, at_work, recorder.saw_draw, recorder.place, recorder.pending, alone)

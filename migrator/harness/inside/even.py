@@ -161,13 +161,70 @@ def settle(tf, pending, reached, saw, place):
     del pending[:]
 
 
-def install(tf, at_work, saw, place, pending=None):
+def candidates(kind, classes, count, unique, most, step):
+    """What a candidate sampler gives at a step of the training: the classes that it samples, and how often it would
+    sample the true ones and these, as TensorFlow reckons it.
+    """
+    random = np.random.RandomState([_SEED, int(step) % (1 << 31)])
+
+    def share(some):
+        if kind == "uniform":
+            return np.full(some.shape, 1.0 / most)
+        return np.log((some + 2.0) / (some + 1.0)) / np.log(most + 1.0)
+
+    def drawn(size):
+        numbers = random.random_sample(size)
+        some = numbers * most if kind == "uniform" else np.exp(numbers * np.log(most + 1.0)) - 1.0
+        return np.minimum(some.astype(np.int64), most - 1)
+
+    sampled, tries = drawn(count), count
+    if unique:
+        found, tries = {}, 0
+        while len(found) < count:
+            for one in drawn(4 * count):
+                tries += 1
+                found[int(one)] = None
+                if len(found) == count:
+                    break
+        sampled = np.asarray(list(found), np.int64)
+
+    def expected(some):
+        shares = share(some.astype(np.float64))
+        with np.errstate(divide="ignore"):
+            return (-np.expm1(tries * np.log1p(-shares)) if unique else shares * count).astype(np.float32)
+
+    return sampled, expected(classes), expected(sampled)
+
+
+def _sampler(tf, kind, original, place):
+    """What stands in the place of the ``original`` sampler of this kind."""
+
+    def sampler(true_classes, num_true, num_sampled, unique, range_max, *args, **kwargs):
+        if unique and num_sampled > range_max:  # which it says itself
+            return original(true_classes, num_true, num_sampled, unique, range_max, *args, **kwargs)
+        at = place()
+        at = tf.constant(0, tf.int64) if at is None else at
+
+        def draw(classes, step):
+            return candidates(kind, classes, int(num_sampled), unique, int(range_max), step)
+
+        types = [tf.int64, tf.float32, tf.float32]
+        sampled, of_true, of_sampled = tf.numpy_function(draw, [true_classes, at], types)
+        of_true.set_shape(true_classes.shape)
+        for one in (sampled, of_sampled):
+            one.set_shape([int(num_sampled)])
+        return sampled, of_true, of_sampled
+
+    return sampler
+
+
+def install(tf, at_work, saw, place, pending=None, alone=False):
     """From now on random numbers of a step are even, where ``at_work()``: a mask of the program's own, or noise.
     ``saw(shape)`` is called for each, ``place()`` is that of the step.
 
     Initial values have sizes that are known when a graph is built, as a batch may have. ``pending(graph)`` is the list
     of what is drawn so in a graph that has both: `settle` tells them apart once it is known what a step computes. None
-    where a graph has no initial values.
+    where a graph has no initial values. ``alone``: all operations run in this process.
     """
     static = importlib.import_module("tensorflow.python.framework.tensor_util").constant_value
     inside = []
@@ -206,15 +263,20 @@ def install(tf, at_work, saw, place, pending=None):
 
     def seeded(name):
         original = getattr(samplers, name)
+        kind = name[: -len("_candidate_sampler")]
+        ours = _sampler(tf, kind, original, place) if alone and kind in ("uniform", "log_uniform") else None
 
-        def sampler(classes, *args, **kwargs):
-            if at_work() and hasattr(classes, "graph"):
+        def sampler(true_classes, *args, **kwargs):
+            if at_work() and hasattr(true_classes, "graph"):
+                if ours is not None:
+                    return ours(true_classes, *args, **kwargs)
                 kwargs.update(seed=_SEED, seed2=_SEED)
-            return original(classes, *args, **kwargs)
+            return original(true_classes, *args, **kwargs)
 
         setattr(samplers, name, sampler)
 
-    # What a sampled softmax or nce_loss draws is no number from 0 to 1: it is drawn of one seed, step by step.
+    # What a sampled softmax or nce_loss draws is no number from 0 to 1. Where the step cannot tell what, it is drawn of
+    # one seed.
     samplers = importlib.import_module("tensorflow.python.ops.gen_candidate_sampling_ops")
     for name in _SAMPLERS:
         seeded(name)

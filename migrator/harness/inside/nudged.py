@@ -39,8 +39,9 @@ def make_hook(tf, seed):
             half = halves.coarsest(halves.formats(session.graph))
             moved = parts.moved_one_ulp(values, seed, halves.DIGITS.get(half))
             every = [(copy, one[0].name) for one in variables for copy in one]
-            feed = {copy.initializer.inputs[1]: moved[name] for copy, name in every}
-            session.run([copy.initializer for copy, _ in every], feed)
+            assignments = [parts.first_assignment(copy) for copy, _ in every]
+            feed = {given: moved[name] for (_, given), (_, name) in zip(assignments, every)}
+            session.run([operation for operation, _ in assignments], feed)
 
     return Nudge()
 

@@ -50,6 +50,15 @@ def of_replicas(values):
     return np.mean(np.asarray(values, np.float64), axis=0).astype(values[0].dtype)
 
 
+def first_assignment(variable):
+    """The operation that gives a graph's variable its first value, and the tensor of that value. A warm start puts one
+    of its own in the place of the variable's, of which a tensor may be all that is left.
+    """
+    operation = variable.initializer
+    operation = operation if hasattr(operation, "inputs") else operation.op
+    return operation, operation.inputs[1] if len(operation.inputs) > 1 else None
+
+
 class Part(object):
     """One stored piece of a model variable; an unpartitioned variable is one part at offset zero.
 

@@ -100,7 +100,8 @@ def of_session(tf, point, place, points, session, capture, model, slots):
                 with tf.init_scope():
                     one.assign(value)
             else:
-                session.run(one.initializer, {one.initializer.inputs[1]: value})
+                operation, given = parts.first_assignment(one)
+                session.run(operation, {given: value})
 
     for part, piece in zip(model, parts.cut(model, points.weights(point, place))):
         for variable in part.copies:

@@ -40,6 +40,8 @@ class BridgeRecorder(EstimatorRecorder):
         self.workers = None  # those of parameter servers, which take the steps of the training
         self.taken_before = 0  # steps of the trainings before
         self.handing_out = False
+        self.awaiting = False
+        self.earlier = None  # the model of the training under way, if it comes before the recorded one
 
     def call_model_fn(self, original, estimator, features, labels, mode, config, params=None):
         def call(*given):
@@ -87,7 +89,7 @@ class BridgeRecorder(EstimatorRecorder):
         """One training: with the hook that records its steps."""
         if self.is_other(estimator):
             self.folder.another_training()
-            return original(estimator, input_fn, hooks, saving_listeners)
+            return self.train_other(original, estimator, input_fn, hooks, saving_listeners)
         if self.keras_recorder.effects is not None:
             for hook in hooks:
                 self.keras_recorder.effects.watch_hook(hook)
@@ -99,6 +101,26 @@ class BridgeRecorder(EstimatorRecorder):
         if self.only_training and self.ended():
             raise SystemExit(0)
         return result
+
+    def train_other(self, original, estimator, *args):
+        """A training that is not recorded."""
+        place, self.earlier = self.goes_before(estimator), None
+        self.awaiting = place is not None
+        try:
+            result = original(estimator, *args)
+        finally:
+            self.awaiting = False
+        if place is not None and self.earlier is not None:
+            begun, variables = self.earlier
+            self.origins.begins(place, begun)
+            self.origins.ends(place, self.values_of(variables))
+        return result
+
+    def values_of(self, variables):
+        """Whole values of the variables of a model, by name."""
+        with self.tf.init_scope():
+            model = [make_part(one, one.trainable) for one in variables]
+            return parts.join(model, [part.variable.numpy() for part in model])
 
     def make_model(self, original, model, model_fn, data, strategy=None, seed=None):
         result = original(model, model_fn, data, strategy, seed)
@@ -134,6 +156,9 @@ class BridgeRecorder(EstimatorRecorder):
     def start(self, original, model, *args, **kwargs):
         """Behind the first values of a model: those that the plan asks for."""
         result = original(model, *args, **kwargs)
+        if self.awaiting:
+            variables = list(model.traced.variables.saved.values())
+            self.earlier = self.values_of(variables), variables
         if self.other_weights is not None:
             self._take(model.traced.variables.saved.values(), self.other_weights)
         elif self.capture is not None and model.traced.graph is self.capture.graph:
@@ -153,6 +178,7 @@ class BridgeRecorder(EstimatorRecorder):
             return parts.join(model, [part.variable.numpy() for part in model])
 
         with self.tf.init_scope():
+            self.find_origin(current)
             values = parts.initial_values(self.plan, current)
             if values is not None:
                 for part, piece in zip(model, parts.cut(model, values)):

@@ -12,6 +12,7 @@ import estimator_patches
 import even
 import nudged
 import numpy as np
+import origins
 import own_optimizers
 import parts
 import points
@@ -63,6 +64,8 @@ class EstimatorRecorder(object):
         self.predictions = predictions.Predictions(folder)
         self.training = int(plan.get("training") or 0)  # which of the models that the program trains is recorded
         self.trained = []  # the folders of all that trained, in their order
+        self.origins = origins.Origins()
+        self.origin = None  # where the weights come from that the recorded training begins with
         self.model_dir = None  # of the Estimator that is recorded
         self.unnamed_models = 0
         self.shuffles = None  # those of the training data: known once its input function was called
@@ -303,6 +306,7 @@ class EstimatorRecorder(object):
         def current():
             return parts.join(model, session.run(variables))
 
+        self.find_origin(current)
         if self.plan.get("draw_initial") and self.folder.leads():
             drawn.write(self.folder, drawn.of_session(self.tf, session, model))
         values = parts.initial_values(self.plan, current)
@@ -313,8 +317,9 @@ class EstimatorRecorder(object):
             initializers = []
             for part, piece in zip(model, parts.cut(model, values)):
                 for variable in part.copies + self.capture.averages_of(part):
-                    initializers.append(variable.initializer)
-                    feed[variable.initializer.inputs[1]] = piece
+                    operation, given = parts.first_assignment(variable)
+                    initializers.append(operation)
+                    feed[given] = piece
             session.run(initializers, feed)
         parts.write_arrays(self.folder.file("initial.npz"), current())
 
@@ -324,6 +329,15 @@ class EstimatorRecorder(object):
             self.trained.append(estimator.model_dir)
             if len(self.trained) == self.training + 1:
                 self.model_dir = estimator.model_dir
+
+    def goes_before(self, estimator):
+        """The place of a training that comes before the recorded one; None of others."""
+        before = self.training and self.model_dir is None and estimator.model_dir in self.trained
+        return self.trained.index(estimator.model_dir) if before else None
+
+    def find_origin(self, current):
+        """Notes which of the weights that a later training begins with an earlier one has left."""
+        self.origin = self.origins.found(current()) if self.training else None
 
     def is_other(self, estimator):
         """Whether another Estimator is recorded: one run compares one training."""
@@ -419,6 +433,9 @@ def install(plan, folder):
     def train_with_spec(original, self, spec, worker_hooks, *args, **kwargs):
         if recorder.is_other(self):
             folder.another_training()
+            place = recorder.goes_before(self)
+            if place is not None:
+                worker_hooks.insert(0, recorder.origins.hook(tf, place))
             return original(self, spec, worker_hooks, *args, **kwargs)
         strategy = getattr(self, "_train_distribution", None)
         recorder.replicas = int(strategy.num_replicas_in_sync) if strategy is not None else 1

@@ -26,6 +26,7 @@ import keras_variables
 import loss_scales
 import nudged
 import numpy as np
+import origins
 import own_optimizers
 import parts
 import points
@@ -99,6 +100,7 @@ class Step(object):
         self.optimizer = None
         self.differentiated = 0  # how often gradients were asked for
         self.applied = 0  # how often an optimizer was given gradients
+        self.kept = []  # variables that a loop keeps beside the weights, as their averages
 
     def as_noted(self, call):
         """The result of a call whose dropouts are noted already."""
@@ -129,6 +131,8 @@ class KerasRecorder(object):
         self.started = False
         self.model = None  # the one that is recorded
         self.others = []  # models whose training is not
+        self.origins = origins.Origins()
+        self.origin = None  # where the weights come from that the recorded training begins with
         self.initializers = drawn.Initializers(tf)
         self.training = int(plan.get("training") or 0)  # which of the models that the program trains is recorded
         self.steps_done = 0
@@ -570,6 +574,8 @@ class KerasRecorder(object):
         counted = getattr(getattr(model, "optimizer", None), "iterations", None)
         if not self.coordinated and counted is not None:
             self.first_step = int(read(self.tf, counted))
+        if self.training:
+            self.origin = self.origins.found(self.current())
         if self.plan.get("initial_awaited"):
             self.folder.write_json("program.json", self.describe(model, strategy))
             self.folder.await_file(self.plan["initial"])
@@ -609,6 +615,7 @@ class KerasRecorder(object):
             "replicas_of_batch": 1 if replicas.is_stand_in(strategy) else replicas.local(strategy),
             "gradients": "summed",
             "training": len(self.others),
+            "origins": self.origin,
             "loop": self.by_batch or not hasattr(model, "fit"),
             "shuffles": self.shuffles,
             "own_workers": int(strategy.extended._num_workers) if self.coordinated and self.alone else 0,
@@ -916,7 +923,7 @@ class KerasRecorder(object):
             self.leave()
             return self.empty_history(model)
         if self.is_other(model):
-            return self.fit_other(original, model, *args, **kwargs)
+            return self.fit_other(original, model, True, *args, **kwargs)
         self.model = model
         strategy = model.distribute_strategy
         self.coordinated = bool(strategy._should_use_with_coordinator)
@@ -978,7 +985,7 @@ class KerasRecorder(object):
             self.leave()
             return self.last_logs
         if self.is_other(model):
-            return self.fit_other(original, model, *args, **kwargs)
+            return self.fit_other(original, model, False, *args, **kwargs)
         self.model = model
         bound = signature.bind(model, *args, **kwargs)
         arguments = bound.arguments
@@ -1029,15 +1036,29 @@ class KerasRecorder(object):
         """Whether this model was trained beside the one that is recorded."""
         return any(model is other for other in self.others)
 
-    def fit_other(self, original, model, *args, **kwargs):
+    def fit_other(self, original, model, of_fit, *args, **kwargs):
+        """Trains a model that is not recorded; ``of_fit`` or by one of many single steps."""
         if not self.is_unrecorded(model):
             self.others.append(model)
         self.folder.another_training()
+        place = next(number for number, one in enumerate(self.others) if one is model)
+        before = bool(self.training) and not self.started and not model.distribute_strategy._should_use_with_coordinator
+        if before and place not in self.origins.begun:
+            self.origins.begins(place, self.values_of(model))
         self.training_depth += 1  # or its steps were those of a loop of the program's own
         try:
             return original(model, *args, **kwargs)
         finally:
             self.training_depth -= 1
+            if before and of_fit:
+                self.origins.ends(place, self.values_of(model))
+            elif before:
+                self.origins.later[place] = lambda: self.values_of(model)
+
+    def values_of(self, model):
+        """The weights of a model, as far as it has some yet."""
+        found = self.model_parts(model) if has_variables(model) else []
+        return parts.join(found, [read(self.tf, part.variable) for part in found])
 
     def empty_history(self, model):
         history = self.tf.keras.callbacks.History()
@@ -1389,7 +1410,7 @@ def install(plan, folder):
         def at_work():
             return getattr(recorder.tracing, "step", None) is not None
 
-        even.install(tf, at_work, recorder.saw_draw, recorder.place)
+        even.install(tf, at_work, recorder.saw_draw, recorder.place, alone=plan["task"]["type"] == "local")
     keras_patches.patch_places(tf, model, importlib.import_module(base + "callbacks"), recorder)
     keras_patches.patch_sidecar(base, recorder)
     return recorder

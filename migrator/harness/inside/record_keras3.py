@@ -159,7 +159,7 @@ def _patch_random(tf, plan, recorder):
     def at_work():
         return getattr(recorder.tracing, "step", None) is not None
 
-    even.install(tf, at_work, recorder.saw_draw, recorder.place)
+    even.install(tf, at_work, recorder.saw_draw, recorder.place, alone=plan["task"]["type"] == "local")
 
 
 def _patch_compile(recorder):

@@ -46,7 +46,7 @@ class Trained(object):
         self.optimizer = step.optimizer
         known = {id(_inner(variable)) for variable in _of(self.layers, "variables")}
         updated = [variable for _, variable in step.gradients or [] if id(variable) not in known]
-        self.variables = _distinct([*_of(self.layers, "variables"), *updated])
+        self.variables = _distinct([*_of(self.layers, "variables"), *updated, *step.kept])
         self.trainable_variables = _distinct([*_of(self.layers, "trainable_variables"), *updated])
         self.weights = self.variables
         self.metrics = _distinct(_of(self.layers, "metrics"))
@@ -62,6 +62,20 @@ class Trained(object):
 
 def _of(layers, name):
     return [one for layer in layers for one in getattr(layer, name, [])]
+
+
+def kept_beside(tf, graph, step, slots):
+    """The variables that a traced step keeps beside what it trains, as moving averages of weights or sums of gradients:
+    those that are formed as a weight and that no layer, metric or optimizer has. ``slots`` are the optimizers'.
+    """
+    trained = [variable for _, variable in step.gradients or []]
+    forms = {(tuple(one.shape.as_list()), one.dtype.base_dtype) for one in trained}
+    known = [*trained, *slots, *map(_inner, _of(step.layers.outermost, "variables"))]
+    known = {id(one) for variable in known for one in copies(variable)}
+    found = [one for one in getattr(graph, "variables", ()) if isinstance(one, tf.Variable) and not one.trainable]
+    return [
+        one for one in found if id(one) not in known and (tuple(one.shape.as_list()), one.dtype.base_dtype) in forms
+    ]
 
 
 def _inner(variable):
@@ -214,6 +228,9 @@ class LoopRecorder(object):
             step.loss = loss_scales.loss_of(tf, step)
         if first.optimizers:
             first.optimizer = recorder.together(first.optimizers)
+        if not recorder.coordinated:
+            slots = [one for optimizer in first.optimizers for _, _, one in recorder.slots.get(id(optimizer), ())]
+            first.kept = kept_beside(tf, graph, first, slots)
         with tf.init_scope():
             if self.optimizer is None:
                 self.begin(Trained(first), strategy)

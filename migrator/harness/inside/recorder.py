@@ -33,6 +33,7 @@ SIBLINGS = (
     "mutate",
     "mutate_keras3",
     "nudged",
+    "origins",
     "own_optimizers",
     "parts",
     "points",

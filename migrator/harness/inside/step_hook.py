@@ -161,6 +161,7 @@ def hook_class(recorder, hooks):
             self.number = recorder.steps_done
 
         def after_create_session(self, session, coord):
+            self.program["origins"] = recorder.origin
             folder.write_json("program.json", self.program)
             folder.begin_training(recorder.steps_done)
             folder.barrier("start")

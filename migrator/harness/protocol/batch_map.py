@@ -55,11 +55,16 @@ class Conversion:
         """Whether it is known of examples that were not seen, too."""
         return self.kind not in ("table", "shares")
 
+    @property
+    def of_batches(self) -> bool:
+        """Whether it comes of all examples of a batch together: other batches of the same examples tell nothing."""
+        return self.kind == "shares"
+
     def of(self, batch: Components) -> Array:
         """The component in the form of the migrated program, of a batch of the original. ValueError if not known."""
         if self.known:
             return self(batch[self.source])
-        if self.kind == "shares":
+        if self.of_batches:
             whole = self.rows.get(batch[self.source].tobytes())
             if whole is None:
                 raise ValueError(f"what {self.target} is in other batches is not known")
@@ -90,7 +95,7 @@ class Conversion:
         return value if value.dtype == self.dtype else value.astype(self.dtype)
 
     def __str__(self) -> str:
-        if self.kind == "shares":
+        if self.of_batches:
             return f"{self.target} is {self.source} times a number of each batch: what comes of it decides"
         if not self.known:
             of = "each example" if self.key is None else f"each {self.key.target}"

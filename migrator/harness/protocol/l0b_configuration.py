@@ -12,6 +12,7 @@ import numpy as np
 from migrator.harness.protocol import measurements
 from migrator.harness.protocol.l1_variables import AVERAGE
 from migrator.harness.protocol.results import Divergence, LevelResult, Reason, Status, counted
+from migrator.harness.protocol.tolerance import LAST_STATE_STEP
 from migrator.harness.recording import Optimizer, Recording
 
 ID, TITLE = "L0b", "Same settings"
@@ -133,7 +134,12 @@ def _optimizer(original: Recording, migrated: Recording) -> tuple[Field, ...]:
         rules = [sorted({family(one) for one in (side, *side.others)}) for side in sides]
         numbers = Field("number of optimizers", several[0] + 1.0, several[1] + 1.0, False, effect="L4")
         return (numbers, Field("update rules", str(rules[0]), str(rules[1]), rules[0] == rules[1]))
-    fields = _settings_of(original.optimizer, migrated.optimizer, lambda: _same_rates(original, migrated))
+    fields = _settings_of(
+        original.optimizer,
+        migrated.optimizer,
+        lambda: _same_rates(original, migrated),
+        (_greatest_rate(original), _greatest_rate(migrated)),
+    )
     for number, pair in enumerate(zip(original.optimizer.others, migrated.optimizer.others, strict=True), 2):
         fields += [replace(one, name=f"{one.name} of optimizer {number}") for one in _settings_of(*pair)]
     if any(slot == AVERAGE for values in original.slots.values() for _, slot in values):
@@ -143,15 +149,20 @@ def _optimizer(original: Recording, migrated: Recording) -> tuple[Field, ...]:
 
 
 def _settings_of(
-    original: Optimizer, migrated: Optimizer, same_rates: Callable[[], bool | None] | None = None
+    original: Optimizer,
+    migrated: Optimizer,
+    same_rates: Callable[[], bool | None] | None = None,
+    greatest: tuple[float | None, float | None] = (None, None),
 ) -> list[Field]:
-    """What two optimizers are told; `same_rates` judges rates that are computed, where those of the steps are known."""
+    """What two optimizers are told; `same_rates` judges rates that are computed, where those of the steps are known;
+    `greatest` are the greatest ones that weights are compared behind.
+    """
     rules = family(original), family(migrated)
     # What a class of the program's own computes is not known by its name.
     unknown = not set(rules) <= set(_FAMILIES.values())
     ours, theirs = original.settings, migrated.settings
     # AdamW is Adam with a decay of the weights, which a program of TensorFlow 1 writes by hand.
-    decays = _decay_shows(ours, theirs)
+    decays = _decay_shows(ours, theirs, greatest)
     left = unknown or (decays and set(rules) == {"adam", "adamw"})
     fields = [Field("update rule", *rules, rules[0] == rules[1], effect="L4" if left else "")]
     if unknown and rules[0] != rules[1]:
@@ -185,14 +196,18 @@ def _least_epsilon(rules: Collection[str], ours: Mapping[str, Setting], theirs: 
     return max(_NOTHING, _ROUNDING_OF_RATES * float(np.finfo(np.float32).eps) * min(2.0 * least, math.sqrt(least)))
 
 
-def _decay_shows(ours: Mapping[str, Setting], theirs: Mapping[str, Setting]) -> bool:
+def _decay_shows(
+    ours: Mapping[str, Setting], theirs: Mapping[str, Setting], greatest: tuple[float | None, float | None]
+) -> bool:
     """Whether only one optimizer decays weights by itself, and by so much in a step that the weights after it show
     whether the other program does so too.
     """
-    decaying = [side for side in (ours, theirs) if side.get("weight_decay")]
+    decaying = [place for place, side in enumerate((ours, theirs)) if side.get("weight_decay")]
     if len(decaying) != 1:
         return False
-    decay, rate = decaying[0]["weight_decay"], decaying[0].get("learning_rate")
+    settings = (ours, theirs)[decaying[0]]
+    decay, rate = settings["weight_decay"], settings.get("learning_rate")
+    rate = greatest[decaying[0]] if rate is None else rate
     return isinstance(decay, float) and isinstance(rate, float) and decay * rate >= _SHOWS
 
 
@@ -206,6 +221,12 @@ def optimizer_fields(original: Recording, migrated: Recording) -> tuple[tuple[st
 def _rates(recording: Recording) -> dict[tuple[int, int], float | None]:
     positions = {task: i for i, task in enumerate(measurements.trainers(recording))}
     return {(step.number, positions[step.task]): step.learning_rate for step in recording.steps}
+
+
+def _greatest_rate(recording: Recording) -> float | None:
+    """The greatest rate that is known of the steps whose weights are compared."""
+    rates = [rate for (step, _), rate in _rates(recording).items() if step <= LAST_STATE_STEP]
+    return max((rate for rate in rates if rate is not None and math.isfinite(rate)), default=None)
 
 
 def _same_rates(original: Recording, migrated: Recording) -> bool | None:

@@ -148,7 +148,14 @@ def judge(
     theirs_drawn, more = (
         {rename.get(name, name): value for name, value in table.items()} for table in (own_initial[1], drawn[1])
     )
-    found = initial_values.compare(own_initial[0], theirs_drawn, (drawn[0], more))
+    # What an earlier training has left was drawn by nobody; whether both programs have it is judged beside the models.
+    left = {rename.get(name, name) for name in (migrated.origins.of if migrated.origins else ())}
+    left |= set(original.origins.of if original.origins else ())
+    ours_drawn, theirs_drawn, of_original, more = (
+        {name: value for name, value in table.items() if name not in left}
+        for table in (own_initial[0], theirs_drawn, drawn[0], more)
+    )
+    found = initial_values.compare(ours_drawn, theirs_drawn, (of_original, more))
     told = tuple(v for v in found.rejected if v.name in regrouped and v.ratio is not None)
     if told:
         kept = tuple(replace(v, rejected=False) if v in told else v for v in found.variables)
