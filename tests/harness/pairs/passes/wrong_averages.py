@@ -29,8 +29,8 @@ def step(x, y):
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
     weights = model.trainable_variables
-    optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
-    for average, weight in zip(averages, weights):
+    optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+    for average, weight in zip(averages, weights, strict=True):
         average.assign_sub(0.2 * (average - weight))
 
 
