@@ -149,12 +149,14 @@ class Optimizer:
 
     A setting that is computed at run time (a schedule) is None. Clipping of gradients by the program itself
     is described as the Keras optimizer would name it (``global_clipnorm``, ``clipnorm``, ``clipvalue``); text
-    says what no single number can ("computed", "[-1, 2]"). `others` train other variables of the same model.
+    says what no single number can ("computed", "[-1, 2]"). `others` train other variables of the same model. `own`: a
+    class of the program's own, whose rule no name tells.
     """
 
     name: str
     settings: dict[str, float | bool | str | None]
     others: tuple[Optimizer, ...] = ()
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -718,7 +720,8 @@ def _rates(steps: Sequence[Step], replicas: int) -> dict[int, float | None]:
 
 
 def _optimizer(entry: Mapping[str, Any]) -> Optimizer:
-    return Optimizer(entry["name"], entry["settings"], tuple(_optimizer(other) for other in entry.get("others", [])))
+    others = tuple(_optimizer(other) for other in entry.get("others", []))
+    return Optimizer(entry["name"], entry["settings"], others, bool(entry.get("own", False)))
 
 
 def _canonical_slots(

@@ -363,3 +363,13 @@ def test_half_precision_is_a_setting(ours: object, theirs: object, status: Statu
     assert level.status is status
     if status is Status.DIFFERENT:
         assert level.summary.startswith("half precision of products is")
+
+
+def test_a_class_of_its_own_with_the_name_of_a_rule_is_left_to_the_weights() -> None:
+    settings: dict[str, float | bool | str | None] = {"rho": 0.95, "momentum": 0.5, "epsilon": 1e-6}
+    ours = replace(BASE[0], optimizer=Optimizer("RMSPropOptimizer", settings))
+    theirs = replace(BASE[1], optimizer=Optimizer("RMSProp", {}, own=True))
+    level = configuration.judge(ours, theirs)
+    assert level.status is Status.EQUIVALENT
+    assert any("update rule: rmsprop" in note and "L4 compares" in note for note in level.notes)
+    assert configuration.judge(ours, replace(theirs, optimizer=Optimizer("RMSProp", {}))).status is Status.DIFFERENT

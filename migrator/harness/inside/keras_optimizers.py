@@ -117,7 +117,7 @@ def settings(tf, optimizer):
 def _settings(tf, optimizer):
     kind = stock_class(optimizer)
     if kind is None:
-        return {"name": type(optimizer).__name__, "settings": {}}
+        return {"name": type(optimizer).__name__, "settings": {}, "own": True}
     found = {}
     rule = own_rule(optimizer)
     for key in SETTINGS.get(kind.__name__, ("learning_rate",)) + OWN_RULES.get(rule, ()) + COMMON_SETTINGS:

@@ -49,4 +49,4 @@ def rate_of(tf, optimizer):
 
 def described(optimizer):
     """The optimizer as both recorders describe one whose rule is the program's own."""
-    return {"name": type(optimizer).__name__, "settings": {}}
+    return {"name": type(optimizer).__name__, "settings": {}, "own": True}

@@ -101,6 +101,7 @@ class Step(object):
         self.differentiated = 0  # how often gradients were asked for
         self.applied = 0  # how often an optimizer was given gradients
         self.kept = []  # variables that a loop keeps beside the weights, as their averages
+        self.assigned = []  # variables that are given values in a step that is run eagerly
 
     def as_noted(self, call):
         """The result of a call whose dropouts are noted already."""

@@ -65,14 +65,17 @@ def _of(layers, name):
 
 
 def kept_beside(tf, graph, step, slots):
-    """The variables that a traced step keeps beside what it trains, as moving averages of weights or sums of gradients:
-    those that are formed as a weight and that no layer, metric or optimizer has. ``slots`` are the optimizers'.
+    """The variables that a step keeps beside what it trains, as moving averages of weights or sums of gradients: those
+    that are formed as a weight and that no layer, metric or optimizer has. ``graph`` is None for a step that was run
+    eagerly, ``slots`` are the optimizers'.
     """
     trained = [variable for _, variable in step.gradients or []]
     forms = {(tuple(one.shape.as_list()), one.dtype.base_dtype) for one in trained}
     known = [*trained, *slots, *map(_inner, _of(step.layers.outermost, "variables"))]
     known = {id(one) for variable in known for one in copies(variable)}
-    found = [one for one in getattr(graph, "variables", ()) if isinstance(one, tf.Variable) and not one.trainable]
+    # ``variables`` of a graph is empty as long as it is traced.
+    used = step.assigned if graph is None else list(getattr(graph, "_watched_variables", ()))
+    found = [one for one in used if isinstance(one, tf.Variable) and not one.trainable]
     return [
         one for one in found if id(one) not in known and (tuple(one.shape.as_list()), one.dtype.base_dtype) in forms
     ]
@@ -154,7 +157,7 @@ class LoopRecorder(object):
         recorder.place_in_loop = self.place
         self.mesh = record_mesh.MeshSteps(self, Step, Trained, data_of)
         self.scheduled = record_scheduled.ScheduledSteps(self)
-        self.plain = record_plain.PlainSteps(self, Step, Trained, data_of)
+        self.plain = record_plain.PlainSteps(self, Step, Trained, data_of, kept_beside)
         self.parts = StepParts(self.tf, self.plain.asked, self.plain.same_batch)
         self.eager = eager_evaluation.EagerEvaluations(self, self.plain)
 

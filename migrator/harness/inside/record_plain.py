@@ -23,13 +23,14 @@ ON_ONE_BATCH = 8  # a program that takes more steps than these on its first batc
 class PlainSteps(object):
     """The steps in the program of ``loop``, a LoopRecorder, that no strategy runs."""
 
-    def __init__(self, loop, make_step, make_trained, data_of):
+    def __init__(self, loop, make_step, make_trained, data_of, kept_beside):
         self.loop = loop
         self.tf = loop.tf
         self.recorder = loop.recorder
         self.make_step = make_step
         self.make_trained = make_trained
         self.data_of = data_of
+        self.kept_beside = kept_beside
         self.wanted = None  # the function that the program calls now
         self.step = None  # the eager step under way
         self.element = None  # what the program got of a dataset last
@@ -43,6 +44,7 @@ class PlainSteps(object):
         self.counts = {}  # id of iterator -> how often it was asked
         self.first = []  # the steps of the first batch, which is to be given once more
         self.eagerly = False  # whether steps are run eagerly
+        self.before = {}  # id -> (variable, what it held before the first steps, which are made once more)
 
     # -- steps that are a tf.function --
     def call(self, original, function, *args, **kwargs):
@@ -200,6 +202,17 @@ class PlainSteps(object):
             return optimizer.iterations
         return original(optimizer, grads_and_vars, *args, **kwargs)
 
+    def assign(self, original, variable, *args, **kwargs):
+        """A call of ``variable.assign``, or of one that adds to it or takes away."""
+        step = self.step
+        if step is None or self.busy():
+            return original(variable, *args, **kwargs)
+        if self.loop.optimizer is None and id(variable) not in self.before:
+            self.before[id(variable)] = variable, variable.numpy()
+        if not any(variable is one for one in step.assigned):
+            step.assigned.append(variable)
+        return original(variable, *args, **kwargs)
+
     def end_of_step(self):
         """Writes the step under way, if its gradients were applied."""
         step = self.step
@@ -235,10 +248,15 @@ class PlainSteps(object):
             ]
             step.gradients = [*(step.gradients or []), *one.gradients]
             step.optimizers += [new for new in one.optimizers if not any(new is known for known in step.optimizers)]
+            step.assigned += [new for new in one.assigned if not any(new is known for known in step.assigned)]
         if self.element is None:
             loop.folder.note_unrecorded("an eager loop whose batches come of no tf.data.Dataset", self.line)
             raise SystemExit(0)
         step.optimizer = self.recorder.together(step.optimizers)
+        step.kept = self.kept_beside(self.tf, None, step, ())
+        for variable, value in self.before.values():  # counts of the program's own, say
+            variable.assign(value)
+        self.before = {}
         with self.tf.init_scope():
             loop.begin(self.make_trained(step), self.tf.distribute.get_strategy())
         if loop.over():
@@ -257,6 +275,10 @@ class PlainSteps(object):
         parts.wrap(tape, "__enter__", self.enter)
         iterators = importlib.import_module("tensorflow.python.data.ops.iterator_ops")
         parts.wrap(iterators.OwnedIterator, "__next__", self.next_element)
+        variables = importlib.import_module("tensorflow.python.ops.resource_variable_ops").BaseResourceVariable
+        for name in ("assign", "assign_add", "assign_sub"):
+            parts.wrap(variables, name, self.assign)
+            record_mesh._artifact(getattr(variables, name))
         kept = self.loop.mesh.apply
 
         def apply(original, optimizer, *args, **kwargs):

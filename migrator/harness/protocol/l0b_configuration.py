@@ -76,9 +76,11 @@ _FAMILIES = {
 
 
 def family(optimizer: Optimizer) -> str:
-    """The update rule behind a class name: GradientDescentOptimizer, MomentumOptimizer and SGD are one."""
+    """The update rule behind a class name: GradientDescentOptimizer, MomentumOptimizer and SGD are one. A class of the
+    program's own may have the name of a known rule, and follow another one.
+    """
     name = optimizer.name.rsplit(".", 1)[-1].lower().replace("optimizer", "").replace("_", "")
-    return _FAMILIES.get(name, name)
+    return f"{name} (its own class)" if optimizer.own and name in _FAMILIES else _FAMILIES.get(name, name)
 
 
 # Units in the last place of the greatest rate of the training that rates of steps may be off: powers and cosines of a
