@@ -8,7 +8,7 @@ not grow with it, and nothing that grew in it (rounding, chaos) is part of what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -221,28 +221,49 @@ def set_rates(migrated: Recording | None) -> dict[int, float]:
     return rates if len(set(rates.values())) > 1 else {}
 
 
-def _repeats(original: Recording, known: Recording | None, made: Recording | None, points: Sequence[Point]) -> bool:
+def _repeats(
+    original: Recording,
+    known: Recording | None,
+    made: Recording | None,
+    points: Sequence[Point],
+    own: Collection[str] = (),
+) -> bool:
     """Whether single steps of a program are those of its training, wherever that was where the original was, and have
-    its learning rates.
+    its learning rates; so have slots of its `own` kinds, which variables of the program are: averages of weights whose
+    decay comes of a count that it keeps itself, say.
 
     Where they are not, the program did not start from what it was given, or does more in a step than its state tells,
     and its single steps say nothing about it.
     """
     if known is None or made is None:
         return True
-    first, own = ({step.number: step.loss for step in one.steps} for one in (original, known))
+    first, losses = ({step.number: step.loss for step in one.steps} for one in (original, known))
     single = {step.number: step.loss for step in made.steps}
     rates, taken = ({step.number: step.learning_rate for step in one.steps} for one in (known, made))
     for place, point in enumerate(points, start=1):
         there, here = rates.get(point.step), taken.get(place)
         if there is not None and here is not None and not abs(here - there) <= _TOGETHER * abs(there):
             return False
-        known_there = point.step in first and point.step in own and place in single
+        known_there = point.step in first and point.step in losses and place in single
         if point.stress or point.state != point.step - 1 or not known_there:
             continue
-        together = abs(own[point.step] - first[point.step]) <= _TOGETHER * abs(first[point.step])
-        if together and not abs(single[place] - own[point.step]) <= 10 * _TOGETHER * abs(own[point.step]):
+        together = abs(losses[point.step] - first[point.step]) <= _TOGETHER * abs(first[point.step])
+        if together and not abs(single[place] - losses[point.step]) <= 10 * _TOGETHER * abs(losses[point.step]):
             return False
+        if together and not _same_slots(known.slots.get(point.step, {}), made.slots.get(place, {}), own):
+            return False
+    return True
+
+
+def _same_slots(
+    training: Mapping[tuple[str, str], Array], single: Mapping[tuple[str, str], Array], kinds: Collection[str]
+) -> bool:
+    """Whether slots of these kinds are the same behind a step of the training and behind the same step by itself."""
+    for key, value in training.items():
+        if key[1] in kinds and key in single and value.dtype.kind == "f":
+            apart = float(np.max(np.abs(value - single[key]), initial=0.0))
+            if not apart <= 10 * _TOGETHER * float(np.max(np.abs(value), initial=0.0)):
+                return False
     return True
 
 
@@ -430,7 +451,8 @@ def _compared(
     others[1:] = [spared.sharing(base, spared.measured(base, one, rename), rename) for one in others[1:]]
     runs = (*ours, *others)
     for program, known, made in (("original", evidence.main, ours[0]), ("migrated", found.compared, others[0])):
-        if not _repeats(original, recording_of(known), recording_of(made), points):
+        kinds = {kind for _, _, kind in found.terms.weights.slots.values()} if program == "migrated" else set()
+        if not _repeats(original, recording_of(known), recording_of(made), points, kinds):
             raise _NotTried(
                 f"the {program} program does not repeat its own steps from the states of the original", runs
             )

@@ -429,6 +429,36 @@ def test_recorded_batches_take_the_place_of_an_eager_loops_own(loops: Loops, one
     np.testing.assert_allclose(losses(recording), losses(one[0])[:4], rtol=2e-6)
 
 
+KEEPING = """
+count = tf.Variable(0.0)
+averages = [tf.Variable(weight, trainable=False) for weight in model.trainable_variables]
+trained = train_step
+
+
+def train_step(inputs):
+    loss = trained(inputs)
+    count.assign_add(1.0)
+    decay = tf.minimum(0.9, (1.0 + count) / (10.0 + count))
+    for average, weight in zip(averages, model.trainable_variables):
+        average.assign_sub((1.0 - decay) * (average - weight))
+    return loss
+"""
+
+
+@pytest.mark.parametrize("body", [WITHOUT_STRATEGY, EAGER])
+def test_what_a_loop_keeps_beside_its_weights_is_recorded(loops: Loops, body: str) -> None:
+    """Its averages, and the first steps of an eager loop, which are made once more, are counted once."""
+    recording, _ = loops.run(KEEPING + body)
+    kept = [one.name for one in recording.variables if not one.trainable]
+    trained = [one.name for one in recording.variables if one.trainable]
+    assert len(kept) == len(trained) == 4
+    for average, weight in zip(kept, trained, strict=True):
+        before, after = recording.initial[weight], recording.states[1][weight]
+        decay = np.float32(2.0 / 11.0)
+        wanted = before - (1 - decay) * (before - after)
+        np.testing.assert_allclose(recording.states[1][average], wanted, rtol=1e-5, atol=1e-7)
+
+
 def test_an_eager_loop_that_gets_its_batches_of_no_dataset_is_not_recorded(loops: Loops) -> None:
     with pytest.raises(UnrecordedTraining, match=r"tf\.data\.Dataset"):
         loops.run(NO_DATASET.replace("list(data(32, 1).as_numpy_iterator())", "[(np.ones((8, 3), np.float32),) * 2]"))

@@ -147,6 +147,7 @@ class LoopRecorder(object):
         self.restored = None  # the optimizer that an evaluator, which does not train, reads from checkpoints
         self.settled = 0
         self.dirty = False
+        self.passing = []  # the files of a state that is kept if no step follows
         self.last = None
         self.results = {}  # what each function that trains returned last
         self.described = False
@@ -517,8 +518,10 @@ class LoopRecorder(object):
             raise SystemExit(0)
         return self.results.get(key, self.last)
 
-    def settle(self):
-        """Writes weights and slots as the last step has left them."""
+    def settle(self, passing=False):
+        """Writes weights and slots as the last step has left them. ``passing``: it is the last one only if no other
+        follows, and what was written is gone then.
+        """
         self.dirty = False
         self.scheduled.join()
         steps = self.steps_done()
@@ -527,10 +530,15 @@ class LoopRecorder(object):
             return
         self.settled = steps
         recorder = self.recorder
+        for path in self.passing:
+            os.remove(path)
+        self.passing = []
         name = "%08d" % steps
         if not os.path.exists(self.folder.file("states", name)):
             parts.write_arrays(self.folder.file("states", name + ".npz"), recorder.current())
             parts.write_arrays(self.folder.file("slots", name + ".npz"), recorder.slot_values(self.optimizer))
+            if passing and steps not in recorder.state_steps:
+                self.passing = [self.folder.file(kind, name + ".npz") for kind in ("states", "slots")]
 
     def end(self):
         self.plain.end_of_step()

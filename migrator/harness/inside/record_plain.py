@@ -205,7 +205,11 @@ class PlainSteps(object):
     def assign(self, original, variable, *args, **kwargs):
         """A call of ``variable.assign``, or of one that adds to it or takes away."""
         step = self.step
-        if step is None or self.busy():
+        if step is None:
+            if self.loop.dirty and self.recorder.part_of(variable) is not None and not self.busy():
+                self.loop.settle(passing=True)  # what comes now is no part of the last step
+            return original(variable, *args, **kwargs)
+        if self.busy():
             return original(variable, *args, **kwargs)
         if self.loop.optimizer is None and id(variable) not in self.before:
             self.before[id(variable)] = variable, variable.numpy()
@@ -275,10 +279,11 @@ class PlainSteps(object):
         parts.wrap(tape, "__enter__", self.enter)
         iterators = importlib.import_module("tensorflow.python.data.ops.iterator_ops")
         parts.wrap(iterators.OwnedIterator, "__next__", self.next_element)
-        variables = importlib.import_module("tensorflow.python.ops.resource_variable_ops").BaseResourceVariable
-        for name in ("assign", "assign_add", "assign_sub"):
-            parts.wrap(variables, name, self.assign)
-            record_mesh._artifact(getattr(variables, name))
+        variables = importlib.import_module("tensorflow.python.ops.resource_variable_ops")
+        for kind in (variables.ResourceVariable, variables.BaseResourceVariable):
+            for name in {"assign", "assign_add", "assign_sub"} & set(vars(kind)):
+                parts.wrap(kind, name, self.assign)
+                record_mesh._artifact(getattr(kind, name))
         kept = self.loop.mesh.apply
 
         def apply(original, optimizer, *args, **kwargs):
