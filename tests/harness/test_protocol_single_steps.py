@@ -190,6 +190,22 @@ def test_rates_that_a_program_sets_itself_are_known_of_its_own_steps() -> None:
     assert not points._repeats(recording, recording, replace(recording, steps=tuple(single)), chosen)
 
 
+def test_averages_by_a_count_of_the_programs_own_are_no_single_steps() -> None:
+    recording = run(Program(optimizer="momentum", steps=8))
+    chosen = [one for one in points.choose(recording) if not one.stress and one.step <= 8]
+    place = next(n for n, one in enumerate(chosen, 1) if one.step == 2)
+    key = next(iter(recording.slots[2]))
+    steps = tuple(replace(recording.steps[one.step - 1], number=n) for n, one in enumerate(chosen, 1))
+    kept = recording.slots[2][key]
+    same, apart = (
+        replace(recording, steps=steps, slots={place: {**recording.slots[2], key: value}})
+        for value in (kept, 1.1 * kept)
+    )
+    assert points._repeats(recording, recording, same, chosen, {key[1]})
+    assert not points._repeats(recording, recording, apart, chosen, {key[1]})
+    assert points._repeats(recording, recording, apart, chosen)  # a slot of the optimizer: the levels judge it
+
+
 def test_a_stressed_point_changes_float_numbers_only() -> None:
     recording = run(Program(steps=2))
     point = points.Point(4, 1, recording.batches[:1], features=30.0)
