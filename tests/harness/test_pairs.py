@@ -41,6 +41,8 @@ PAIRS = Path(__file__).parent / "pairs"
                 "wrong_order": ("DIFFERENT", "L2"),
             },
         ),
+        # Weights that are divided by something of each batch, in batches of another order of the same shuffle.
+        ("weighted", {"migrated": ("EQUIVALENT", None), "wrong_mean": ("DIFFERENT", "L3")}),
         # Classes that nce_loss draws; as many others.
         (
             "sampled",
