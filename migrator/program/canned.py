@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from migrator.findings import Finding, Severity
+from migrator.ir.values import Operation
 from migrator.names.annotated import parse_module
 from migrator.names.bare import bare
 from migrator.names.bindings import value_given
@@ -606,11 +607,30 @@ class _Writer:
         if isinstance(node, cst.Lambda) and not node.params.params:
             node = node.body
         name = self.file.imports.resolve(node.func) if isinstance(node, cst.Call) else None
+        if name is None and isinstance(node, cst.Call):
+            name = self._called(node)
+            for one in name_nodes(node.func) if name is not None else ():
+                table = define(one.value)
+                if isinstance(table, cst.Dict):
+                    self._without_line(one.value, table)
+            if name is not None:
+                node = node.with_changes(func=cst.parse_expression(f"{tf}.{name.partition('.')[2]}"))
         if name is None:
             raise Blocked("TFM190", node, "the optimizer of a canned Estimator must be made by a call in this place")
         if any(isinstance(n, cst.Name) and n.value == "lambda" for n in name_nodes(node)):
             raise Blocked("TFM190", node, "this optimizer is not understood")
         return inline(node if folded is None else _on_one_line(node))
+
+    def _called(self, call: cst.Call) -> str | None:
+        """The class of optimizers that a call always makes an object of, however it names the class."""
+        program = program_of(self.file)
+        values = values_at(program, call) if program.is_complete else []
+        made = values[0] if len(values) == 1 else None
+        own = isinstance(made, Operation) and made.site is not None and made.site.node is call
+        written = all(not arg.star for arg in call.args) and len(call.args) == (
+            len(made.given) if isinstance(made, Operation) else -1
+        )
+        return made.symbol if own and written and isinstance(made, Operation) and is_optimizer(made.symbol) else None
 
     def _made_before(self, name: cst.Name, call: cst.Call) -> cst.BaseExpression | None:
         """What a name stands for that only this call reads; the lines that made it go."""

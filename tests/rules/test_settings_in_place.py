@@ -123,3 +123,23 @@ def test_an_optimizer_of_what_its_function_is_given() -> None:
     assert "legacy.Adam(learning_rate=0.01" in new and "clipnorm=5.0" in new
     text = HEAD + helpers.replace("    if clip", "    print(rate)\n    if clip") + CANNED.format("make(0.01)")
     assert run(text)[0] == text
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        'getattr(tf.train, "AdamOptimizer")(0.01)',
+        'TABLE["adam"](learning_rate=0.01)',
+    ],
+)
+def test_an_optimizer_whose_class_has_another_name(made: str) -> None:
+    table = 'TABLE = {"adam": tf.train.AdamOptimizer, "sgd": tf.train.GradientDescentOptimizer}\n\n\n'
+    new, findings = run(HEAD + table * ("TABLE" in made) + CANNED.format(made))
+    assert not [one for one in findings if one.severity is Severity.MANUAL], findings
+    assert "legacy.Adam(learning_rate=0.01" in new and "TABLE" not in new and "getattr" not in new.split("def make_")[0]
+
+
+def test_an_optimizer_of_a_class_that_is_not_known_stays() -> None:
+    text = HEAD + CANNED.format("getattr(tf.train, sys.argv[1])(0.01)")
+    new, findings = run(text)
+    assert new == text and [one for one in findings if one.severity is Severity.MANUAL]
