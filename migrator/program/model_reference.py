@@ -15,7 +15,7 @@ from migrator.names.bindings import all_given, value_given
 from migrator.names.imports import dotted, missing_file
 from migrator.program.body import Parameters
 from migrator.program.calls import parameters_of
-from migrator.program.flow import Calls, Mentioning, Parents, class_of, method_of
+from migrator.program.flow import Calls, Mentioning, Parents, class_of, decorators, method_of
 from migrator.program.parsed import Blocked, ParsedFile, Project, asks_for, names_in
 from migrator.program.scopes import Binding, always_returns, bindings, path_to, returns_in
 
@@ -422,9 +422,9 @@ class _Finder:
             function, owner = around[index], around[index - 1]
             if isinstance(function, cst.FunctionDef) and isinstance(owner, cst.ClassDef):
                 first = [p.name.value for p in function.params.params[:1]]
-                static = any(isinstance(d.decorator, cst.Name) for d in function.decorators)
-                if first == [node.value] and not static:
-                    return file, owner, True
+                kinds = decorators(function)
+                if first == [node.value] and "staticmethod" not in kinds:
+                    return file, owner, "classmethod" not in kinds
         for scope in (*reversed([n for n in around if isinstance(n, cst.FunctionDef)]), file.module):
             bound = [b for b in bindings(scope) if b[0] == node.value and not isinstance(b[1], cst.Attribute)]
             if not bound or _imported(bound[0][1], file, node.value):
