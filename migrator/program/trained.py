@@ -43,8 +43,8 @@ class Trained:
 
     `at` says which statement makes an operation, `done` what a statement of an index does, `cells` what is written into
     lists of unknown length, by the list: the index and the value. `awaited` are the values that control dependencies
-    of `tf.control_dependencies` operations name, and the node that does. `files` are others that the model_fn may
-    import, and `watch` makes what is told of every call of a library.
+    of `tf.control_dependencies` operations name, and the node that does. `parameters` are those of the model_fn. It may
+    import other `files`, and `watch` makes what is told of every call of a library.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Trained:
         self.watch = watch
         self.mode = mode
         self.code = code
+        self.parameters: dict[str, Value] = {}
         self.at: dict[Value, int] = {}
         self.done: dict[int, Done] = {}
         self.cells: dict[Value, list[tuple[Value, Value]]] = {}
@@ -93,7 +94,7 @@ class Trained:
         self.scope = Scope(function.name.value, frozenset(), around, path, "function")
         for name in {one.name for one in bound_in(function)}:
             if name in {p.name.value for p in _params(function.params)}:
-                self._set(self.scope, name)
+                self.parameters[name] = self._set(self.scope, name)
         self._close_over(around)
         self._bind_owner(module)
         for name, origin in self.body.imports.names.items():
@@ -129,9 +130,10 @@ class Trained:
         if isinstance(start, Method) and start.function is not None:
             self.machine.enter_function(start.function, made)
 
-    def _set(self, scope: Scope, name: str) -> None:
+    def _set(self, scope: Scope, name: str) -> Value:
         value = self.machine.operation(None, "parameter", Constant(None, scope.name), Constant(None, name))
         self.machine.store.set((scope, name), value)
+        return value
 
     def _close_over(self, scope: Scope) -> None:
         """Gives what functions around the model_fn bind a value: a call where they do so once, or one not known."""

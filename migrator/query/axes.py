@@ -6,16 +6,20 @@ has one entry. In front of a longer one, as in labels `[b, t]` and an output `[b
 takes away: the mean squared error was 0.269 in TensorFlow 1.15.5, and 0.430 over labels without that axis.
 
 Neither are labels `[b, t]` that become `[b * t, 1]` beside an output that is reshaped in the same way.
+
+Labels of one number for each example are a column in Keras, beside an output of two axes. A loss written by hand may
+get them so where labels and output meet as they come: `out[:, 0] - labels` would be a table of all pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from migrator.ir.evaluate import Evaluator
 from migrator.ir.machine import present
 from migrator.ir.values import Constant, Either, Operation, Value
 from migrator.ir.values import Sequence as Items
+from migrator.query.shapes import SAME
 
 #: Layers and operations whose result ends in an axis of a given size: where the size is given.
 _SIZED = {
@@ -32,6 +36,18 @@ _EACH = frozenset(
         *("tf.identity", "tf.sigmoid", "tf.nn.sigmoid", "tf.math.sigmoid", "tf.nn.relu", "tf.tanh", "tf.nn.tanh"),
         *("tf.exp", "tf.math.exp", "tf.nn.softplus", "tf.abs", "tf.math.abs", "tf.cast", "tf.to_float"),
     )
+)
+#: Operations of two tensors, entry by entry.
+_PAIRS = frozenset(
+    (
+        *("add", "subtract", "multiply", "divide", "div", "div_no_nan", "truediv", "maximum", "minimum", "pow"),
+        *("squared_difference", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal"),
+        *("logical_and", "logical_or", "logical_not", "log1p", "expm1", "round", "rsqrt", "to_float", "to_int32"),
+        *("to_int64", "to_double"),
+    )
+)
+_OPERATORS = frozenset(
+    ("add", "sub", "mul", "truediv", "pow", "neg", "mod", "==", "!=", "<", "<=", ">", ">=", "and", "or", "not")
 )
 _ARITHMETIC = frozenset(("add", "sub", "mul", "truediv", "neg"))
 _RESHAPES = frozenset(("tf.reshape", "tf.manip.reshape", "tf.keras.backend.reshape"))
@@ -63,6 +79,72 @@ def joins_axes(machine: Evaluator, value: Value) -> bool:
     return any(_leaves_the_first(machine, one) for one in _before(machine, value))
 
 
+def meet_as_they_come(machine: Evaluator, value: Value, labels: Value, output: Callable[[Value], bool]) -> bool:
+    """Whether labels and output have the axes that they came with wherever a tensor is computed of both, or the labels
+    those of a reshape, which a column is given, too.
+
+    `output` tells the output's values, also where it is no name.
+    """
+    sides = _Sides(machine, labels, output)
+    return "labels" not in sides.of(value) or sides.meet(value)
+
+
+class _Sides:
+    """Which of labels and output values are computed of."""
+
+    def __init__(self, machine: Evaluator, labels: Value, output: Callable[[Value], bool]) -> None:
+        self.machine = machine
+        self.labels = labels
+        self.output = output
+        self._of: dict[int, frozenset[str]] = {}
+
+    def meet(self, value: Value) -> bool:
+        sides = self.of(value)
+        if not sides or value is self.labels or self.output(value):
+            return True
+        return (len(sides) == 2 or _is_of_entries(value)) and all(self.meet(one) for one in self._parts(value))
+
+    def of(self, value: Value) -> frozenset[str]:
+        if id(value) not in self._of:
+            self._of[id(value)] = frozenset()  # of a value that is computed of itself
+            if value is self.labels:
+                found = frozenset(("labels",))
+            elif self.output(value):
+                found = frozenset(("output",))
+            else:
+                found = frozenset().union(*(self.of(one) for one in self._parts(value)))
+                if found == {"labels"} and self._is_reshaped(value):
+                    found = frozenset()
+            self._of[id(value)] = found
+        return self._of[id(value)]
+
+    def _is_reshaped(self, value: Value) -> bool:
+        """Whether a tensor gets axes that do not depend on those that it had."""
+        if not isinstance(value, Operation) or value.symbol not in _RESHAPES:
+            return False
+        target = value.argument(1, "shape")
+        content = self.machine.content_of(target) if target is not None else None
+        return content is not None and all(isinstance(present(one), Constant) for one in content.items)
+
+    def _parts(self, value: Value) -> list[Value]:
+        if isinstance(value, Either):
+            return [value.then, value.otherwise]
+        if isinstance(value, Items):
+            content = self.machine.content_of(value)
+            return [present(item) for item in content.items] if content is not None else []
+        return list(value.given) if isinstance(value, Operation) else []
+
+
+def _is_of_entries(value: Value) -> bool:
+    """Whether an operation keeps the axes of what it is given."""
+    if isinstance(value, Either):
+        return True
+    if not isinstance(value, Operation):
+        return False
+    last = value.symbol.rpartition(".")[2]
+    return value.symbol in _OPERATORS or (value.symbol.startswith("tf.") and last in (*SAME, *_PAIRS))
+
+
 def _before(machine: Evaluator, value: Value) -> Iterator[Operation]:
     """The operations that a value is computed by."""
     queue, seen = [value], set[int]()
@@ -92,4 +174,4 @@ def _leaves_the_first(machine: Evaluator, one: Operation) -> bool:
     return isinstance(first, Constant) and first.value in (-1, None)
 
 
-__all__ = ["is_column", "joins_axes"]
+__all__ = ["is_column", "joins_axes", "meet_as_they_come"]

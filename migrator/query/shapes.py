@@ -21,7 +21,7 @@ Path = tuple[object, ...]
 LAYERS = "tf.keras.layers."
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg")
 #: Functions and methods whose result has the shape of their first argument.
-_SAME = frozenset(
+SAME = frozenset(
     (
         *("abs", "cast", "clip_by_value", "constant", "convert_to_tensor", "cos", "elu", "ensure_shape", "exp", "gelu"),
         *("identity", "leaky_relu", "log", "log_softmax", "negative", "relu", "relu6", "selu", "sigmoid", "sign"),
@@ -209,7 +209,7 @@ class Shapes:
 
     def _function(self, last: str, value: Operation) -> Shape | None:
         first = value.args[0] if value.args else None
-        if last in _SAME:
+        if last in SAME:
             return self.of(first)
         if last == "reshape":
             return self._reshaped(self.of(first), self.dimensions(value.argument(1, "shape")))

@@ -81,6 +81,10 @@ logits = tf.layers.dense(tf.reshape(net, [-1, 3]), 1)
     steps = tf.reshape(labels, [-1, 1])
     loss = tf.losses.sigmoid_cross_entropy(steps, logits)"""
 
+FIRST_COLUMN = """\
+output = tf.layers.dense(net, 2)
+    loss = tf.reduce_mean(tf.square(output[:, 0] - labels))"""
+
 
 def display(metrics: dict[str, str]) -> str:
     return "metrics = {" + "".join(f'\n        "{key}": {value},' for key, value in metrics.items()) + "\n    }"
@@ -112,6 +116,18 @@ def curves(predictions: str, weights: str = "") -> dict[str, str]:
 
 # construct -> labels, network and loss, metrics, a text that the new program must hold
 CASES: dict[str, tuple[str, str, str, str]] = {
+    "a part of the output": (
+        NUMBERS,
+        FIRST_COLUMN,
+        display(
+            {
+                "error": "tf.metrics.mean_absolute_error(labels, output[:, 0])",
+                "below": "tf.metrics.accuracy(labels > 2.0, output[:, 0] > 0.5)",
+                "own": "tf.metrics.mean(tf.abs(labels - output[:, 0]))",
+            }
+        ).replace("logits", "output"),
+        "def compute_loss",
+    ),
     "sequences, each step a row": (
         "y = (x.reshape(count, 2, 3).sum(axis=2) > 0).astype(np.float32)",
         SEQUENCES,

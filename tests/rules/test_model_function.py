@@ -161,6 +161,29 @@ def test_metrics_of_data_that_may_have_no_labels(body: str, compiled: bool) -> N
 
 
 @pytest.mark.parametrize(
+    ("loss", "compiled"),
+    [
+        ("tf.square(logits - labels)", True),
+        ("tf.abs(tf.sigmoid(logits) - tf.cast(labels, tf.float32))", True),
+        ("tf.reduce_sum(tf.square(labels - 2.0 * logits), 1)", True),
+        ("tf.square(logits[:, 0] - labels)", False),
+        ("tf.square(flat(logits) - labels)", False),
+        ("tf.square(tf.reduce_max(logits, axis=1) - labels)", False),
+        ("tf.square(logits - tf.reduce_mean(labels))", False),
+        ("tf.square(tf.reshape(logits, [-1]) - tf.reshape(labels, [-1]))", True),
+        ("tf.square(tf.reshape(logits, [-1]) - labels)", False),
+    ],
+)
+def test_a_loss_of_parts_of_the_output_gets_the_labels_as_they_are(loss: str, compiled: bool) -> None:
+    """As a column beside `logits[:, 0]` they made a table of all pairs: 0.4799 for 0.4529 of TensorFlow 1.15.5."""
+    head = "def flat(x):\n    return tf.squeeze(x, axis=-1)\n\n\ndef model_fn(features, labels, mode):"
+    new, findings = migrate(f"{DENSE}loss = tf.reduce_mean({loss})\n{END}", head=head)
+    assert all(f.severity is not Severity.MANUAL for f in findings)
+    assert ("loss=loss_fn" in new) is compiled
+    assert ("def compute_loss" in new) is not compiled
+
+
+@pytest.mark.parametrize(
     ("network", "counts"),
     [
         ("features", False),

@@ -118,7 +118,6 @@ def test_a_loss_function_of_the_programs_own_is_not_averaged() -> None:
         ("labels", "logits", True),
         ("tf.cast(labels, tf.int32) - 1", "logits / 2.0", True),
         ("tf.reshape(labels, [-1])", "logits", False),
-        ("labels", "tf.reshape(logits, [-1, 1])", False),
     ],
 )
 def test_classes_of_a_loss_function_are_no_column(loop: str, labels: str, logits: str, known: bool) -> None:
