@@ -82,8 +82,8 @@ logits = tf.layers.dense(tf.reshape(net, [-1, 3]), 1)
     loss = tf.losses.sigmoid_cross_entropy(steps, logits)"""
 
 FIRST_COLUMN = """\
-output = tf.layers.dense(net, 2)
-    loss = tf.reduce_mean(tf.square(output[:, 0] - labels))"""
+logits = tf.layers.dense(net, 2)
+    loss = tf.reduce_mean(tf.square(logits[:, 0] - labels))"""
 
 
 def display(metrics: dict[str, str]) -> str:
@@ -121,11 +121,11 @@ CASES: dict[str, tuple[str, str, str, str]] = {
         FIRST_COLUMN,
         display(
             {
-                "error": "tf.metrics.mean_absolute_error(labels, output[:, 0])",
-                "below": "tf.metrics.accuracy(labels > 2.0, output[:, 0] > 0.5)",
-                "own": "tf.metrics.mean(tf.abs(labels - output[:, 0]))",
+                "error": "tf.metrics.mean_absolute_error(labels, logits[:, 0])",
+                "below": "tf.metrics.accuracy(labels > 2.0, logits[:, 0] > 0.5)",
+                "own": "tf.metrics.mean(tf.abs(labels - logits[:, 0]))",
             }
-        ).replace("logits", "output"),
+        ),
         "def compute_loss",
     ),
     "sequences, each step a row": (
