@@ -18,6 +18,8 @@ OF_CONTRIB = {
     **{f"tf.contrib.rnn.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
     "tf.contrib.cluster_resolver.TPUClusterResolver": "tf.distribute.cluster_resolver.TPUClusterResolver",
     "tf.contrib.tpu.bfloat16_scope": "tf.tpu.bfloat16_scope",
+    "tf.contrib.training.python.training.hparam.HParams": "tf.contrib.training.HParams",
+    "tf.python.lib.io.file_io.FileIO": "tf.gfile.GFile",  # which is derived from it, with a mode to begin with
     "tf.contrib.rnn.static_rnn": "tf.nn.static_rnn",
     "tf.contrib.rnn.static_bidirectional_rnn": "tf.nn.static_bidirectional_rnn",
     **{

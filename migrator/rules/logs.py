@@ -43,6 +43,8 @@ METHODS = {
 }
 REFERENCES = {f"tf.logging.{name}": f"tf.get_logger().{method}" for name, method in METHODS.items()}
 LEVELS = {f"tf.logging.{name}": f"logging.{name}" for name in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL")}
+#: All of them by their names, where one is looked up: `tf.logging.__dict__[level]` is a number that `logging` has, too.
+NAMES = "tf.logging.__dict__"
 #: The same as numbers, for a file in which `logging` is another name.
 NUMBERS = {f"tf.logging.{name}": getattr(logging, name) for name in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL")}
 

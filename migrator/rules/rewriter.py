@@ -739,6 +739,9 @@ class Rewriter(Transformer):
         if name in logs.LEVELS and self.imports.names.get("logging", "logging") == "logging":
             self.needs.add("logging")
             return cst.parse_expression(logs.LEVELS[name])
+        if name == logs.NAMES and self.imports.names.get("logging", "logging") == "logging":
+            self.needs.add("logging")
+            return cst.parse_expression("logging.__dict__")
         if name in logs.NUMBERS:
             return cst.Integer(str(logs.NUMBERS[name]))
         if name in TEXTS:

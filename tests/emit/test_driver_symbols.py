@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import types
 from pathlib import Path
 from types import SimpleNamespace
@@ -118,3 +119,30 @@ def test_plain_names_mean_tensorflow_2_where_both_are_imported() -> None:
 def test_modules_of_tensorflow_hub_are_refused() -> None:
     text = "import tensorflow_hub as hub\n" + program("net = hub.Module('handle')(net)")
     assert run(text)[0] == text and "TFM175" in of(Severity.MANUAL, text)
+
+
+CLOUD = """\
+from tensorflow.contrib.training.python.training import hparam
+from tensorflow.python.lib.io import file_io
+
+def main(args):
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = str(tf.logging.__dict__[args.verbosity] / 10)
+    hparams = hparam.HParams(**args.__dict__)
+    with file_io.FileIO("names.csv", mode="r") as file:
+        print(file.read(), file_io.file_exists("names.csv"), hparams.steps)
+"""
+
+
+def test_the_driver_of_a_sample_of_cloud_ml() -> None:
+    """Names behind TensorFlow's interface are the public ones, and levels of the log those of Python's."""
+    new, findings = run("import os\n" + program().replace("estimator = ", f"{CLOUD}\n\nestimator = ", 1))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "str(logging.__dict__[args.verbosity] / 10)" in new and "import logging\n" in new
+    assert "hparams = types.SimpleNamespace(**args.__dict__)" in new and "import types\n" in new
+    assert 'with tf.io.gfile.GFile("names.csv", mode="r") as file:' in new and "file_io" not in new
+    for level in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL"):
+        assert LEVELS[level] == logging.__dict__[level]
+
+
+#: The numbers that TensorFlow 1.15.5 has in `tf.logging`.
+LEVELS = {"DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
