@@ -308,7 +308,7 @@ class _FlowReader(ProgramReader):
         replaced = {made.func for _, made in calls if isinstance(made.func, cst.Attribute)}
         for file, made in calls:
             reached = reached_by(self.project, self.mentioning, file, made, frozenset(["replace"]))
-            reads = [one for one in reached.asked if one.name == "model_dir" and one.call is None]
+            reads = [one for one in reached.asked if one.name == "model_dir" and _is_read(one)]
             self.config_asks += [(one.file, one.node) for one in reads]
             asks = {*replaced, *(one.node for one in reads)}
             to = [one.call for one in reached.given if self._is_config_of(one)]
@@ -361,7 +361,8 @@ class _FlowReader(ProgramReader):
             if found is not None:
                 both.append((given.file, given.call, found[0]))
                 uses += [one for one in found[1] if not any(one.call is use.call for use in uses)]
-        if not uses and not self.exports and not self.refusals and not self._is_of_a_script():
+        unused = not reached.asked and self._is_of_a_script()
+        if not uses and not self.exports and not self.refusals and not unused:
             self.refusals.refuse("TFM103", self.place.call, "nothing is done with this Estimator in these files")
         return uses, both
 
@@ -534,6 +535,19 @@ class _FlowReader(ProgramReader):
         elif isinstance(value.node.body, cst.Tuple):
             raise Blocked("TFM602", given, "the input function gives tensors, not a dataset")
         return where
+
+
+def _is_read(asked: Asked) -> bool:
+    """Whether an attribute is read, where another expression may take its place: not in the text of an f-string."""
+    targets = (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.Del, cst.For, cst.NameItem, cst.AsName)
+    around = asked.file.parents.get(asked.node)
+    changed = isinstance(around, targets) and getattr(around, "value", None) is not asked.node
+    inside = path_to(asked.file.module, asked.node)
+    return (
+        asked.call is None
+        and not changed
+        and not any(isinstance(one, (cst.FormattedString, cst.AssignTarget)) for one in inside)
+    )
 
 
 def _is_shown(given: Given) -> bool:

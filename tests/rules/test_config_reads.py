@@ -221,7 +221,20 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("why", REFUSED)
+#: Where the driver stays, and the RunConfig is a dict of what it was given when it was made.
+FOLLOWED = (
+    *("what is computed", "what has changed", "given, and its name changes later", "given None"),
+    *("given, and a function changes its name", "given, and a list has that name"),
+)
+
+
+@pytest.mark.parametrize("why", FOLLOWED)
+def test_the_folder_of_a_run_config_that_is_a_dict(why: str) -> None:
+    new, findings = run(REFUSED[why])
+    assert not manual(findings) and 'config.get("model_dir")' in new and "config = dict(" in new
+
+
+@pytest.mark.parametrize("why", [why for why in REFUSED if why not in FOLLOWED])
 def test_refused(why: str) -> None:
     new, findings = run(REFUSED[why])
     assert new == REFUSED[why] and "TFM108" in manual(findings), findings
