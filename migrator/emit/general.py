@@ -173,8 +173,12 @@ def emit_general_loss(
     taken: set[str],
     outputs: Sequence[str],
     replicas: bool,
+    waits: bool = False,
 ) -> ModelClass:
     """Builds the class of a model with these outputs, with its loss.
+
+    The mean of losses `waits` for each of them where the metric does not by itself: Keras 3 counts one more where it
+    looks for a batch behind the last of data of unknown size (5 batches: 0.7358 for 0.8830 of TensorFlow 1).
 
     `replicas` says that the model may train on several devices at a time: Keras adds up what they compute, where
     Estimator takes the mean. Raises Blocked (TFM312).
@@ -191,7 +195,9 @@ def emit_general_loss(
         )
         lines.append(f"{name} = {method.code(loss.expression)}")
     model.trackers.append(("loss_tracker", 'tf.keras.metrics.Mean(name="loss")'))
-    lines.append(f"self.loss_tracker.update_state({name})")
+    update = f"self.loss_tracker.update_state({name})"
+    indent = function.file.module.default_indent
+    lines += [f"with tf.control_dependencies([{name}]):", f"{indent}{update}"] if waits else [update]
     mean = replicas and not loss.summed
     lines.append(f"return {name} / self.distribute_strategy.num_replicas_in_sync" if mean else f"return {name}")
     model.loss += lines

@@ -70,7 +70,7 @@ def emit_loss(
     """
     if isinstance(function.loss, GeneralLoss):
         outputs = (*function.loss.carved.outputs, *further)
-        model = emit_general_loss(function, text, replaced, taken, outputs, replicas)
+        model = emit_general_loss(function, text, replaced, taken, outputs, replicas, keras.number == 3)
         reads = f"({', '.join(sorted(closure(function, function.loss.carved, function.loss.nodes)))})"
         return EmittedLoss((), (), frozenset(), (), model, (reads,), frozenset(function.loss.carved.statements))
     emitter = _Emitter(function, labels, output, taken, text, is_static, of_examples, keras)

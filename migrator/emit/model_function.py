@@ -383,7 +383,11 @@ class _Emitter:
         pairs = [(n, v) for n, v in values.items() if n in metrics.reads and n != v]
         if pairs:
             model.metrics.append(f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}")
-        model.metrics += metrics.updated
+        if self.keras.number == 3:  # as for the mean of losses, see emit_general_loss
+            model.metrics.append("with tf.control_dependencies(tf.nest.flatten(y_pred)):")
+            model.metrics += [self.indent + line if line else line for line in metrics.updated]
+        else:
+            model.metrics += metrics.updated
         model.own_metrics, model.listed = True, metrics.title
         if not model.loss and several:
             more = ", training" if self.keras.loss_has_phase else ""

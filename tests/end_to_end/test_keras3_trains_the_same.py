@@ -16,6 +16,7 @@ from tests import warm
 from tests.end_to_end.proving import Servers, prove, prove_project
 from tests.end_to_end.test_metrics_train_the_same import CASES as METRICS
 from tests.end_to_end.test_metrics_train_the_same import PROGRAM as METRICS_PROGRAM
+from tests.end_to_end.test_metrics_train_the_same import UNLABELLED
 from tests.end_to_end.test_own_loops_train_the_same import CLASSES, PERIODS, TWICE
 from tests.end_to_end.test_own_loops_train_the_same import PROGRAM as WITH_LOOP
 from tests.end_to_end.test_strategies_train_the_same import ALL, BOTH, MEAN, MIRRORED, MOMENTUM, NORMALIZED
@@ -415,3 +416,9 @@ def test_metrics(construct: str, servers: Servers, tmp_path: Path) -> None:
     labels, network, metrics, _ = METRICS[construct]
     new = prove(METRICS_PROGRAM.format(labels=labels, network=network, metrics=metrics), servers, tmp_path, keras="3")
     assert "class MeanPerClassAccuracy(tf" in new or "class SpecificityAtSensitivity(tf" in new
+
+
+def test_means_of_data_of_unknown_size(servers: Servers, tmp_path: Path) -> None:
+    """Keras 3 looks for a batch behind the last, and counted one more in means of what is computed for each batch."""
+    program = UNLABELLED.replace("data(44))", "data(44)).filter(lambda one: True)")
+    assert "with tf.control_dependencies" in prove(program, servers, tmp_path, keras="3")

@@ -265,17 +265,23 @@ def test_evaluates_the_same(construct: str, servers: Servers, tmp_path: Path) ->
     assert expected in new
 
 
+UNLABELLED = PROGRAM.format(
+    labels="",
+    network="""del labels
+    code = tf.layers.dense(net, 3, activation=tf.nn.tanh)
+    logits = tf.layers.dense(code, 6)
+    error = tf.reduce_sum(tf.square(logits - net), axis=1)
+    loss = tf.reduce_mean(error)""",
+    metrics=display(
+        {
+            "error": "tf.metrics.mean(error)",
+            "code": "tf.metrics.mean_squared_error(net[:, :3], code)",
+            "batches": "tf.metrics.mean(loss)",
+        }
+    ),
+).replace('"w": w}, y', '"w": w}')
+
+
 def test_data_without_labels(servers: Servers, tmp_path: Path) -> None:
     """Keras passes over the metrics of `Model.compile` for such: they stayed zero."""
-    network = """del labels
-    code = tf.layers.dense(net, 3, activation=tf.nn.tanh)
-    decoded = tf.layers.dense(code, 6)
-    error = tf.reduce_sum(tf.square(decoded - net), axis=1)
-    loss = tf.reduce_mean(error)
-    logits = code"""
-    metrics = display(
-        {"error": "tf.metrics.mean(error)", "code": "tf.metrics.mean_squared_error(net[:, :3], code)"},
-    )
-    program = PROGRAM.format(labels="", network=network, metrics=metrics)
-    new = prove(program.replace('"w": w}, y', '"w": w}'), servers, tmp_path)
-    assert "def compute_metrics" in new
+    assert "def compute_metrics" in prove(UNLABELLED, servers, tmp_path)
