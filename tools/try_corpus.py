@@ -243,7 +243,8 @@ def _migrate(
     if arguments is not None:
         _try(new, findings, folder, scratch, tried, arguments)
     if tried.changed:
-        again = [Source(s.path, s.raw, new[s.path], s.encoding, s.bom) for s in sources if new[s.path] != s.text]
+        # All of them: what an unchanged `__init__.py` passes on counts the second time, too.
+        again = [Source(s.path, s.raw, new[s.path], s.encoding, s.bom) for s in sources]
         known = {source.path for source in sources}
         again += [Source(p, text.encode(), text, "utf-8", False) for p, text in new.items() if p not in known]
         for result in migrate(again, options):
