@@ -27,7 +27,8 @@ def test_programs_are_counted(tmp_path: Path) -> None:
     (first / "bad.py").write_text(program(network="net = tf.placeholder(tf.float32)"))
     (second / "copy.py").write_text(program())
     cells = [{"cell_type": "code", "source": ["!pip install x\n", "import tensorflow as tf\n"]}]
-    cells.append({"cell_type": "code", "source": ["e = tf.estimator.DNNClassifier([3], [])\n"]})
+    used = ["e = tf.estimator.DNNClassifier([3], [])\n", "print(e.config)\n"]
+    cells.append({"cell_type": "code", "source": used})
     (second / "notes.ipynb").write_text(json.dumps({"cells": cells}))
     code, data, table = tried(tmp_path, [first, second])
     assert code == 0
