@@ -14,7 +14,7 @@ from migrator.emit.names import free
 from migrator.program.loss import GeneralLoss
 from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, TRAIN
-from migrator.program.outputs import answers_in_columns, keeps_examples, meets_labels_as_it_is
+from migrator.program.outputs import answers_in_columns, is_the_same_of_columns, keeps_examples
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import labels as label_rules
 from migrator.rules.generation import KERAS_2, Keras
@@ -135,8 +135,9 @@ class _Emitter:
         self._check_shapes_behind(inlined)
         column = label_rules.needs_flat_labels(inlined, self.labels, self.file.imports)
         classes = not column and label_rules.reads_classes(inlined, self.labels, self.output_name, self.file.imports)
-        if data.mean_of is not None and not column and not meets_labels_as_it_is(self.function, data.mean_of):
-            raise Blocked("TFM301", data.mean_of, "the loss changes the axes of the labels or of the output by itself")
+        apart = data.mean_of is not None and not column and not classes
+        if apart and not is_the_same_of_columns(self.function, subject, of_columns=self.of_examples):
+            raise Blocked("TFM301", subject, "the loss wants the labels with the axes that they come with")
         if data.mean_of is not None and self.labels in names_in(inlined) and not classes:
             self.remarks.append(
                 Blocked(

@@ -16,7 +16,7 @@ from migrator.query import axes
 
 def answers_in_columns(function: ModelFunction) -> bool:
     """Whether the output that the loss reads surely ends in an axis of one entry."""
-    return _asked(function, lambda ran: axes.is_column(ran.value(function.output)))
+    return _asked(function, lambda ran: axes.last_axis(ran.value(function.output)) == 1)
 
 
 def keeps_examples(function: ModelFunction) -> bool:
@@ -24,8 +24,11 @@ def keeps_examples(function: ModelFunction) -> bool:
     return not _asked(function, lambda ran: axes.joins_axes(ran.machine, ran.value(function.output)))
 
 
-def meets_labels_as_it_is(function: ModelFunction, node: cst.BaseExpression) -> bool:
-    """Whether labels and output have the axes that they come with where `node`, of a loss, is computed of both."""
+def is_the_same_of_columns(function: ModelFunction, node: cst.BaseExpression, of_columns: bool) -> bool:
+    """Whether `node`, of a loss, is the same where Keras makes labels of one number for each example a column.
+
+    With `of_columns` it is told so that it compares example by example.
+    """
 
     def asked(ran: Trained) -> bool:
         labels, output = function.parameters.labels, ran.value(function.output)
@@ -34,7 +37,8 @@ def meets_labels_as_it_is(function: ModelFunction, node: cst.BaseExpression) -> 
         def is_output(value: Value) -> bool:
             return value is output or (value.site is not None and value.site.node is function.output)
 
-        return given is not None and axes.meet_as_they_come(ran.machine, ran.value(node), given, is_output)
+        may_be_column = not of_columns and axes.last_axis(output) in (None, 1)
+        return given is not None and axes.same_of_columns(ran.machine, ran.value(node), given, is_output, may_be_column)
 
     return _asked(function, asked)
 
@@ -48,4 +52,4 @@ def _asked(function: ModelFunction, question: Callable[[Trained], bool]) -> bool
         return False
 
 
-__all__ = ["answers_in_columns", "keeps_examples", "meets_labels_as_it_is"]
+__all__ = ["answers_in_columns", "is_the_same_of_columns", "keeps_examples"]

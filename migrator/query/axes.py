@@ -53,23 +53,24 @@ _ARITHMETIC = frozenset(("add", "sub", "mul", "truediv", "neg"))
 _RESHAPES = frozenset(("tf.reshape", "tf.manip.reshape", "tf.keras.backend.reshape"))
 
 
-def is_column(value: Value) -> bool:
-    """Whether a tensor surely ends in an axis of one entry."""
+def last_axis(value: Value) -> int | None:
+    """How many entries the last axis of a tensor has; None where that is not known."""
     if isinstance(value, Either):
-        return is_column(value.then) and is_column(value.otherwise)
+        sizes = {last_axis(value.then), last_axis(value.otherwise)}
+        return sizes.pop() if len(sizes) == 1 else None
     if not isinstance(value, Operation) or not value.args:
-        return False
+        return None
     if value.symbol in _EACH:
-        return is_column(value.args[0])
+        return last_axis(value.args[0])
     if value.symbol in _ARITHMETIC:
-        sides = [one for one in value.args if not isinstance(one, Constant)]
-        return bool(sides) and all(is_column(one) for one in sides)
+        sizes = {last_axis(one) for one in value.args if not isinstance(one, Constant)}
+        return sizes.pop() if len(sizes) == 1 else None
     size = None
     if value.symbol in _SIZED:
         size = value.argument(_SIZED[value.symbol], *_SIZES)
     elif value.symbol == "call" and isinstance(value.args[0], Operation) and value.args[0].symbol in _LAYERS:
         size = value.args[0].argument(0, *_SIZES)
-    return isinstance(size, Constant) and size.value == 1
+    return size.value if isinstance(size, Constant) and isinstance(size.value, int) else None
 
 
 def joins_axes(machine: Evaluator, value: Value) -> bool:
@@ -79,14 +80,17 @@ def joins_axes(machine: Evaluator, value: Value) -> bool:
     return any(_leaves_the_first(machine, one) for one in _before(machine, value))
 
 
-def meet_as_they_come(machine: Evaluator, value: Value, labels: Value, output: Callable[[Value], bool]) -> bool:
-    """Whether labels and output have the axes that they came with wherever a tensor is computed of both, or the labels
-    those of a reshape, which a column is given, too.
+def same_of_columns(
+    machine: Evaluator, value: Value, labels: Value, output: Callable[[Value], bool], may_be_column: bool
+) -> bool:
+    """Whether a loss is the same where labels of one number for each example are a column.
 
-    `output` tells the output's values, also where it is no name.
+    It is where labels and output have the axes that they came with wherever a tensor is computed of both, and the
+    output is no column itself: TensorFlow 1 compared each of such labels with the outputs for all examples. It is, too,
+    where the labels have the axes of a reshape. `output` tells the output's values, also where it is no name.
     """
     sides = _Sides(machine, labels, output)
-    return "labels" not in sides.of(value) or sides.meet(value)
+    return "labels" not in sides.of(value) or (not may_be_column and sides.meet(value))
 
 
 class _Sides:
@@ -174,4 +178,4 @@ def _leaves_the_first(machine: Evaluator, one: Operation) -> bool:
     return isinstance(first, Constant) and first.value in (-1, None)
 
 
-__all__ = ["is_column", "joins_axes", "meet_as_they_come"]
+__all__ = ["joins_axes", "last_axis", "same_of_columns"]

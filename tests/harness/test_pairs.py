@@ -130,7 +130,8 @@ def test_what_programs_compute_decides(
     for migrated, wanted in verdicts.items():
         case = session.make_case(PAIRS / name / "original.py", PAIRS / name / f"{migrated}.py")
         findings = session.compare(case, lambda _: None, opened, evidence)
-        evidence = findings.original
+        # Runs that were given one order are no evidence for a program that has not been looked at.
+        evidence = None if findings.case.one_order else findings.original
         made = report_of(findings, versions, 0.0, 0.0)
         decided = made.document["decided_by"] if made.status.value == "DIFFERENT" else None
         assert (made.status.value, decided) == wanted, told(made.document)
