@@ -81,6 +81,9 @@ logits = tf.layers.dense(tf.reshape(net, [-1, 3]), 1)
     steps = tf.reshape(labels, [-1, 1])
     loss = tf.losses.sigmoid_cross_entropy(steps, logits)"""
 
+TABLE = """\
+logits = tf.layers.dense(net, 1)
+    loss = tf.reduce_mean(tf.square(logits - labels))"""
 FIRST_COLUMN = """\
 logits = tf.layers.dense(net, 2)
     loss = tf.reduce_mean(tf.square(logits[:, 0] - labels))"""
@@ -116,6 +119,12 @@ def curves(predictions: str, weights: str = "") -> dict[str, str]:
 
 # construct -> labels, network and loss, metrics, a text that the new program must hold
 CASES: dict[str, tuple[str, str, str, str]] = {
+    "a table of labels and outputs": (
+        NUMBERS,
+        TABLE,
+        display({"error": "tf.metrics.mean(tf.abs(labels - logits))"}),
+        "def compute_loss",
+    ),
     "a part of the output": (
         NUMBERS,
         FIRST_COLUMN,
