@@ -116,7 +116,8 @@ def test_regularizers_stay_out_of_a_loss_that_never_had_them() -> None:
 
 
 def test_hand_written_mean_becomes_a_loss_function() -> None:
-    new, _ = run(program(loss="error = labels - logits\nloss = tf.reduce_mean(tf.square(error))"))
+    text = program(loss="error = labels - logits\nloss = tf.reduce_mean(tf.square(error))")
+    new, _ = run(text.replace("dense(net, 1)", "dense(net, 3)"))
     assert "    def loss_fn(labels, logits):\n        error = labels - logits\n        return tf.square(error)\n" in new
     assert "\n\n    def loss_fn(" in new
     assert "loss=loss_fn" in new
