@@ -520,13 +520,14 @@ class LoopRecorder(object):
 
     def settle(self, passing=False):
         """Writes weights and slots as the last step has left them. ``passing``: it is the last one only if no other
-        follows, and what was written is gone then.
+        follows, and what was written is gone then, unless the program looks at the weights before.
         """
-        self.dirty = False
+        self.dirty = passing
         self.scheduled.join()
         steps = self.steps_done()
         beyond = self.limit is not None and steps > self.limit
         if steps == self.settled or beyond or not self.folder.leads():
+            self.passing = self.passing if passing else []
             return
         self.settled = steps
         recorder = self.recorder

@@ -44,6 +44,7 @@ class PlainSteps(object):
         self.counts = {}  # id of iterator -> how often it was asked
         self.first = []  # the steps of the first batch, which is to be given once more
         self.eagerly = False  # whether steps are run eagerly
+        self.applying = False  # whether an optimizer applies gradients
         self.before = {}  # id -> (variable, what it held before the first steps, which are made once more)
 
     # -- steps that are a tf.function --
@@ -206,7 +207,8 @@ class PlainSteps(object):
         """A call of ``variable.assign``, or of one that adds to it or takes away."""
         step = self.step
         if step is None:
-            if self.loop.dirty and self.recorder.part_of(variable) is not None and not self.busy():
+            own = not self.applying and not self.busy()
+            if own and self.loop.dirty and self.recorder.part_of(variable) is not None:
                 self.loop.settle(passing=True)  # what comes now is no part of the last step
             return original(variable, *args, **kwargs)
         if self.busy():
@@ -290,6 +292,10 @@ class PlainSteps(object):
             def inner(optimizer, *args, **kwargs):
                 return self.apply(original, optimizer, *args, **kwargs)
 
-            return kept(inner, optimizer, *args, **kwargs)
+            before, self.applying = self.applying, True
+            try:
+                return kept(inner, optimizer, *args, **kwargs)
+            finally:
+                self.applying = before
 
         return apply
