@@ -190,6 +190,12 @@ def names_read(node: cst.CSTNode) -> set[str]:
     return {name.value for name in _reads(node)}
 
 
+def asks_for(node: cst.CSTNode, name: str) -> bool:
+    """Whether some code names a variable otherwise than to delete it."""
+    deleted = {binding.place for binding in _read(node) if binding.form is Form.DELETED}
+    return any(one.value == name and one not in deleted for one in names_below(node))
+
+
 def free_reads(node: cst.CSTNode) -> list[cst.Name]:
     """Where `names_read` reads names of the code around, and not own ones of functions and comprehensions."""
     found = _reads(node)

@@ -8,7 +8,7 @@ from functools import partial
 
 import libcst as cst
 
-from migrator.names.bindings import free_reads
+from migrator.names.bindings import asks_for, free_reads
 from migrator.program import tpu
 from migrator.program.assignments import assignments
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
@@ -28,7 +28,7 @@ from migrator.program.loss import (
 )
 from migrator.program.metrics import read_metrics
 from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
-from migrator.program.parsed import Blocked, ParsedFile, Project, asks_for, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.refusals import Refusals
 from migrator.program.summaries import summary_symbol
 from migrator.program.telling import only_tells
@@ -83,7 +83,9 @@ class ModelFunction:
 
     @property
     def reads_labels(self) -> bool:
-        """Whether there may be no data without labels: Keras passes over the metrics of `Model.compile` for such."""
+        """Whether the model_fn asks for labels. Where it does not the data may have none, and Keras passes over the
+        metrics of `Model.compile` for such.
+        """
         return self.parameters.labels is not None and asks_for(self.node.body, self.parameters.labels)
 
     @property

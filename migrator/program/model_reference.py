@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from migrator.names.bindings import all_given, value_given
+from migrator.names.bindings import all_given, asks_for, value_given
 from migrator.names.imports import dotted, missing_file
 from migrator.program.body import Parameters
 from migrator.program.calls import parameters_of
 from migrator.program.flow import Calls, Mentioning, Parents, class_of, decorators, method_of
-from migrator.program.parsed import Blocked, ParsedFile, Project, asks_for, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import Binding, always_returns, bindings, path_to, returns_in
 
 _ROLES = ("mode", "params", "config")

@@ -330,24 +330,6 @@ def names_in(node: cst.CSTNode) -> set[str]:
     return {name.value for name in names_below(node)}
 
 
-def asks_for(node: cst.CSTNode, name: str) -> bool:
-    """Whether some code names a variable otherwise than to delete it."""
-    deleted = _Deleted()
-    walk(node, deleted)
-    gone = {id(one) for target in deleted.targets for one in names_below(target)}
-    return any(one.value == name and id(one) not in gone for one in names_below(node))
-
-
-class _Deleted(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.targets: list[cst.CSTNode] = []
-
-    def visit_Del(self, node: cst.Del) -> None:
-        targets = [one.value for one in node.target.elements] if isinstance(node.target, cst.Tuple) else [node.target]
-        self.targets += [one for one in targets if isinstance(one, cst.Name)]
-
-
 @dataclass(frozen=True)
 class Project:
     """The files given together; functions are looked up across them."""

@@ -30,13 +30,8 @@ _SIZED = {
 #: Layers that are made first and called later.
 _LAYERS = ("tf.layers.Dense", "tf.keras.layers.Dense")
 _SIZES = ("units", "num_outputs")
-#: Operations of every entry by itself.
-_EACH = frozenset(
-    (
-        *("tf.identity", "tf.sigmoid", "tf.nn.sigmoid", "tf.math.sigmoid", "tf.nn.relu", "tf.tanh", "tf.nn.tanh"),
-        *("tf.exp", "tf.math.exp", "tf.nn.softplus", "tf.abs", "tf.math.abs", "tf.cast", "tf.to_float"),
-    )
-)
+#: What a tensor that is given alone is called.
+_TENSOR = ("x", "input", "inputs", "features", "logits", "tensor", "value")
 #: Operations of two tensors, entry by entry.
 _PAIRS = frozenset(
     (
@@ -49,7 +44,6 @@ _PAIRS = frozenset(
 _OPERATORS = frozenset(
     ("add", "sub", "mul", "truediv", "pow", "neg", "mod", "==", "!=", "<", "<=", ">", ">=", "and", "or", "not")
 )
-_ARITHMETIC = frozenset(("add", "sub", "mul", "truediv", "neg"))
 _RESHAPES = frozenset(("tf.reshape", "tf.manip.reshape", "tf.keras.backend.reshape"))
 
 
@@ -58,12 +52,13 @@ def last_axis(value: Value) -> int | None:
     if isinstance(value, Either):
         sizes = {last_axis(value.then), last_axis(value.otherwise)}
         return sizes.pop() if len(sizes) == 1 else None
-    if not isinstance(value, Operation) or not value.args:
+    if not isinstance(value, Operation):
         return None
-    if value.symbol in _EACH:
-        return last_axis(value.args[0])
-    if value.symbol in _ARITHMETIC:
-        sizes = {last_axis(one) for one in value.args if not isinstance(one, Constant)}
+    if _is_of_one(value):
+        first = value.argument(0, *_TENSOR)
+        return None if first is None else last_axis(first)
+    if _is_of_entries(value):
+        sizes = {last_axis(one) for one in value.given if not isinstance(one, Constant)}
         return sizes.pop() if len(sizes) == 1 else None
     size = None
     if value.symbol in _SIZED:
@@ -106,7 +101,7 @@ class _Sides:
         sides = self.of(value)
         if not sides or value is self.labels or self.output(value):
             return True
-        return (len(sides) == 2 or _is_of_entries(value)) and all(self.meet(one) for one in self._parts(value))
+        return (len(sides) == 2 or _is_of_entries(value)) and all(self.meet(one) for one in _parts(self.machine, value))
 
     def of(self, value: Value) -> frozenset[str]:
         if id(value) not in self._of:
@@ -116,27 +111,16 @@ class _Sides:
             elif self.output(value):
                 found = frozenset(("output",))
             else:
-                found = frozenset().union(*(self.of(one) for one in self._parts(value)))
-                if found == {"labels"} and self._is_reshaped(value):
+                found = frozenset().union(*(self.of(one) for one in _parts(self.machine, value)))
+                if found == {"labels"} and _is_reshaped(self.machine, value):
                     found = frozenset()
             self._of[id(value)] = found
         return self._of[id(value)]
 
-    def _is_reshaped(self, value: Value) -> bool:
-        """Whether a tensor gets axes that do not depend on those that it had."""
-        if not isinstance(value, Operation) or value.symbol not in _RESHAPES:
-            return False
-        target = value.argument(1, "shape")
-        content = self.machine.content_of(target) if target is not None else None
-        return content is not None and all(isinstance(present(one), Constant) for one in content.items)
 
-    def _parts(self, value: Value) -> list[Value]:
-        if isinstance(value, Either):
-            return [value.then, value.otherwise]
-        if isinstance(value, Items):
-            content = self.machine.content_of(value)
-            return [present(item) for item in content.items] if content is not None else []
-        return list(value.given) if isinstance(value, Operation) else []
+def _is_of_one(value: Operation) -> bool:
+    """Whether an operation keeps the axes of the one tensor that it is given."""
+    return value.symbol.startswith("tf.") and value.symbol.rpartition(".")[2] in SAME
 
 
 def _is_of_entries(value: Value) -> bool:
@@ -145,8 +129,18 @@ def _is_of_entries(value: Value) -> bool:
         return True
     if not isinstance(value, Operation):
         return False
-    last = value.symbol.rpartition(".")[2]
-    return value.symbol in _OPERATORS or (value.symbol.startswith("tf.") and last in (*SAME, *_PAIRS))
+    pairs = value.symbol.startswith("tf.") and value.symbol.rpartition(".")[2] in _PAIRS
+    return value.symbol in _OPERATORS or pairs or _is_of_one(value)
+
+
+def _parts(machine: Evaluator, value: Value) -> list[Value]:
+    """What a value is computed of, or may be."""
+    if isinstance(value, Either):
+        return [value.then, value.otherwise]
+    if isinstance(value, Items):
+        content = machine.content_of(value)
+        return [present(item) for item in content.items] if content is not None else []
+    return list(value.given) if isinstance(value, Operation) else []
 
 
 def _before(machine: Evaluator, value: Value) -> Iterator[Operation]:
@@ -154,28 +148,35 @@ def _before(machine: Evaluator, value: Value) -> Iterator[Operation]:
     queue, seen = [value], set[int]()
     while queue:
         one = queue.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, Either):
-            queue += [one.then, one.otherwise]
-        elif isinstance(one, Items):
-            content = machine.content_of(one)
-            queue += [present(item) for item in content.items] if content is not None else []
-        elif isinstance(one, Operation):
-            yield one
-            queue += one.given
+        if id(one) not in seen:
+            seen.add(id(one))
+            queue += _parts(machine, one)
+            if isinstance(one, Operation):
+                yield one
+
+
+def _target(machine: Evaluator, value: Value) -> list[Value] | None:
+    """The shape that a reshape is told, axis by axis; None where it is not known, or the value is no reshape."""
+    target = value.argument(1, "shape") if _reshapes(value) and isinstance(value, Operation) else None
+    content = machine.content_of(target) if target is not None else None
+    return [present(one) for one in content.items] if content is not None else None
+
+
+def _reshapes(value: Value) -> bool:
+    return isinstance(value, Operation) and value.symbol in _RESHAPES
+
+
+def _is_reshaped(machine: Evaluator, value: Value) -> bool:
+    """Whether a tensor gets axes that do not depend on those that it had."""
+    target = _target(machine, value)
+    return target is not None and all(isinstance(one, Constant) for one in target)
 
 
 def _leaves_the_first(machine: Evaluator, one: Operation) -> bool:
-    if one.symbol not in _RESHAPES:
-        return False
-    target = one.argument(1, "shape")
-    content = machine.content_of(target) if target is not None else None
-    if content is None or not content.items:
-        return True
-    first = present(content.items[0])
-    return isinstance(first, Constant) and first.value in (-1, None)
+    target = _target(machine, one)
+    if not target:
+        return _reshapes(one)
+    return isinstance(target[0], Constant) and target[0].value in (-1, None)
 
 
 __all__ = ["joins_axes", "last_axis", "same_of_columns"]

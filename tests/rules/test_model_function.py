@@ -517,6 +517,7 @@ def test_labels_that_are_made_a_column(index: str) -> None:
     [
         ("tf.layers.dense(features, 1)", True),
         ("2.0 * tf.nn.sigmoid(tf.layers.Dense(WIDTH)(features))", True),
+        ("tf.multiply(2.0, tf.nn.leaky_relu(tf.layers.dense(inputs=features, units=1)))", True),
         ("tf.layers.dense(features, 3)", False),
         ("tf.layers.dense(features, features.shape[1])", False),
     ],
