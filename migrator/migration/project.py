@@ -27,6 +27,7 @@ from migrator.program.derived_estimators import with_functions_for_classes
 from migrator.program.lives import with_a_name_each
 from migrator.program.local_names import with_symbols_in_place
 from migrator.program.named_estimators import with_named_estimators
+from migrator.program.networks_by_mode import with_networks_by_mode
 from migrator.program.numbers_by_mode import with_numbers_by_mode
 from migrator.program.one_tower import with_one_tower
 from migrator.program.parsed import Blocked, ParsedFile, Project
@@ -73,7 +74,7 @@ def _plain(file: ParsedFile, files: Iterable[ParsedFile], elsewhere: Callable[[s
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
     file = with_settings_in_place(file, files, elsewhere)
     plain = with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
-    return with_chosen_dropouts(with_numbers_by_mode(plain, files, elsewhere))
+    return with_chosen_dropouts(with_numbers_by_mode(with_networks_by_mode(plain), files, elsewhere))
 
 
 def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:

@@ -30,7 +30,7 @@ from migrator.program.metrics import read_metrics
 from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.refusals import Refusals
-from migrator.program.summaries import summary_symbol
+from migrator.program.summaries import only_summarizes, summary_symbol
 from migrator.program.telling import only_tells
 from migrator.program.train_body import TrainBody
 from migrator.program.train_op import TrainOp, read_train_op
@@ -429,11 +429,14 @@ class _Reader:
     def _summaries(self) -> list[cst.CSTNode]:
         found: list[cst.CSTNode] = []
         for index, statement in enumerate(self.statements):
-            if not isinstance(statement.node, cst.SimpleStatementLine) or len(statement.node.body) != 1:
-                continue
-            small = statement.node.body[0]
-            if summary_symbol(small, self.imports) is not None:
-                found.append(small)
+            node: cst.CSTNode = statement.node
+            if isinstance(node, cst.SimpleStatementLine):
+                if len(node.body) != 1 or not isinstance(node.body[0], cst.Expr):
+                    continue
+                node = node.body[0]
+            alone = summary_symbol(node, self.imports) is not None
+            if alone or (index not in self.consumed and only_summarizes(self.file, statement.node, self.node)):
+                found.append(node)
                 self.consumed.add(index)
         return found
 
