@@ -360,9 +360,7 @@ class _Finder:
 
     def _kept_in_object(self, file: ParsedFile, owner: cst.ClassDef, node: cst.Attribute, depth: int) -> _Found | None:
         """`self.model_fn`, where the methods of the class give it a value."""
-        given = [(where, v) for where, v in all_given(owner) if isinstance(where, cst.Attribute)]
-        kept = [(where.value, value) for where, value in given if where.attr.value == node.attr.value]
-        values = [(where, value) for where, value in kept if self.parents.own_class(file, where) is owner]
+        values = self._kept(file, owner, node.attr.value)
         if not values:
             return None
         where, value = values[self._choose(owner, len(values))]
@@ -370,6 +368,14 @@ class _Finder:
         if isinstance(value, cst.Lambda):
             found = self._lambda_stays(file, found, value)
         return replace(found.kept(node), explained=found.explained | {value})
+
+    def _kept(
+        self, file: ParsedFile, owner: cst.ClassDef, name: str
+    ) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+        """What the methods of a class give an attribute of its objects, each with the object where it is given."""
+        given = [(where, v) for where, v in all_given(owner) if isinstance(where, cst.Attribute)]
+        kept = [(where.value, value) for where, value in given if where.attr.value == name]
+        return [(where, value) for where, value in kept if self.parents.own_class(file, where) is owner]
 
     def _callable(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Call) -> _Found | None:
         """An object that can be called: its `__call__` is the model_fn."""
@@ -389,7 +395,7 @@ class _Finder:
         found = self.project.function(file, node)
         if found is not None:
             return _Found(*found)
-        owner = self._class(file, around, node.value)
+        owner = self._class(file, around, node.value, depth)
         if owner is None:
             raise _not_found(file, node)
         where, of, through_instance = owner
@@ -410,13 +416,22 @@ class _Finder:
         return _Found(where, method, is_method=kinds != {"staticmethod"}, methods=(node.attr.value,))
 
     def _class(
-        self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.BaseExpression
+        self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.BaseExpression, depth: int
     ) -> tuple[ParsedFile, cst.ClassDef, bool] | None:
         """The class of an expression, or the class that it names; whether it is an object of the class."""
+        if depth > _DEPTH:
+            return None
+        if isinstance(node, cst.Call):
+            made = self._class(file, around, node.func, depth + 1)
+            if made is None:
+                return self._class_returned(file, node, depth)
+            return None if made[2] else (made[0], made[1], True)
+        if isinstance(node, (cst.BooleanOperation, cst.IfExp)):
+            either = (node.left, node.right) if isinstance(node, cst.BooleanOperation) else (node.body, node.orelse)
+            return self._class(file, around, either[self._choose(node, 2)], depth + 1)
+        if isinstance(node, cst.Attribute):
+            return self._class_kept(file, node, depth)
         if not isinstance(node, cst.Name):
-            if isinstance(node, cst.Call):
-                made = self._class(file, around, node.func)
-                return (made[0], made[1], True) if made is not None and not made[2] else None
             return None
         for index in range(len(around) - 1, 0, -1):
             function, owner = around[index], around[index - 1]
@@ -429,13 +444,65 @@ class _Finder:
             bound = [b for b in bindings(scope) if b[0] == node.value and not isinstance(b[1], cst.Attribute)]
             if not bound or _imported(bound[0][1], file, node.value):
                 continue
-            if len(bound) != 1:
+            if len(bound) != 1 and any(_value_given(scope, by) is None for _, by in bound):
                 return None
-            if isinstance(bound[0][1], cst.ClassDef):
-                return file, bound[0][1], False
-            value = _value_given(scope, bound[0][1])
-            return self._class(file, around, value) if isinstance(value, cst.Call) else None
+            by = bound[self._choose(bound[0][1], len(bound))][1]
+            if isinstance(by, cst.ClassDef):
+                return file, by, False
+            if isinstance(by, cst.Param) and isinstance(scope, cst.FunctionDef):
+                return self._class_given(file, scope, node, depth)
+            value = _value_given(scope, by)
+            return self._class(file, around, value, depth + 1) if value is not None else None
         return self._imported_class(file, node)
+
+    def _class_kept(
+        self, file: ParsedFile, node: cst.Attribute, depth: int
+    ) -> tuple[ParsedFile, cst.ClassDef, bool] | None:
+        """The class of `self.model`, where the methods of the class around give that attribute a value."""
+        owner = self.parents.own_class(file, node.value)
+        values = [] if owner is None else self._kept(file, owner, node.attr.value)
+        if not values or self._is_given_outside(node.attr.value):
+            return None
+        where, value = values[self._choose(node, len(values))]
+        return self._class(file, _around(file, where), value, depth + 1)
+
+    def _class_returned(
+        self, file: ParsedFile, node: cst.Call, depth: int
+    ) -> tuple[ParsedFile, cst.ClassDef, bool] | None:
+        """The class of what a function of the project returns."""
+        made = self.project.function(file, node.func)
+        if made is None or made[1].decorators or not always_returns(made[1].body):
+            return None
+        where, function = made
+        returns = returns_in(function.body)
+        value = returns[self._choose(function, len(returns))].value
+        return None if value is None else self._class(where, _around(where, value), value, depth + 1)
+
+    def _is_given_outside(self, name: str) -> bool:
+        """Whether code that is no method gives an attribute of this name a value, of whatever object."""
+        files = self.calls.mentioning([name])
+        targets = [(one, where) for one in files for where, _ in all_given(one.module)]
+        return any(
+            isinstance(where, cst.Attribute)
+            and where.attr.value == name
+            and self.parents.own_class(one, where.value) is None
+            for one, where in targets
+        )
+
+    def _class_given(
+        self, file: ParsedFile, function: cst.FunctionDef, node: cst.Name, depth: int
+    ) -> tuple[ParsedFile, cst.ClassDef, bool] | None:
+        """The class of what the calls of a function give for a parameter; None where one gives nothing."""
+        try:
+            calls = [(where, call) for where, call in self.calls.of(file, function) if isinstance(call, cst.Call)]
+            given = [(where, call, self.calls.argument(file, function, call, node.value)) for where, call in calls]
+        except Blocked as problem:
+            message = f"what `{node.value}` is cannot be followed: {problem.message}"
+            raise Blocked("TFM104", node, message) from problem
+        if not given:
+            return None
+        where, call, value = given[self._choose(function, len(given))]
+        return None if value is None else self._class(where, _around(where, call), value, depth + 1)
 
     def _imported_class(self, file: ParsedFile, node: cst.Name) -> tuple[ParsedFile, cst.ClassDef, bool] | None:
         module, _, name = (file.imports.resolve(node) or "").rpartition(".")

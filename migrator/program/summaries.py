@@ -11,6 +11,7 @@ from migrator.names.bindings import names_changed
 from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in, is_docstring, nodes_in
 from migrator.program.parsed import ParsedFile, name_nodes
+from migrator.program.scopes import path_to
 
 #: What reads tensors, variables and their names, and does nothing else.
 _READING = ("tf.math.", "tf.linalg.", "tf.reduce_")
@@ -60,7 +61,24 @@ def only_summarizes(file: ParsedFile, statement: cst.CSTNode, scope: cst.CSTNode
         return False
     names = names_changed((statement,))
     inside = {id(node) for node in nodes_in(statement)}
-    return not any(node.value in names and id(node) not in inside for node in name_nodes(scope))
+    others = [node for node in name_nodes(scope) if node.value in names and id(node) not in inside]
+    return all(_is_another(file, scope, node) for node in others)
+
+
+def _is_another(file: ParsedFile, scope: cst.CSTNode, name: cst.Name) -> bool:
+    """Whether a name is that of a comprehension, or of another loop that only writes summaries."""
+    for node in path_to(scope, name):
+        bound = {one.value for one in name_nodes(node.target)} if isinstance(node, cst.For) else set()
+        if name.value in bound and _summarizes(file, node, ()):
+            return True
+        if isinstance(node, cst.BaseComp) and name.value in _given_in(node.for_in):
+            return True
+    return False
+
+
+def _given_in(given: cst.CompFor) -> set[str]:
+    inner = set() if given.inner_for_in is None else _given_in(given.inner_for_in)
+    return inner | {node.value for node in name_nodes(given.target)}
 
 
 def _summarizes(file: ParsedFile, node: cst.CSTNode, around: tuple[str, ...]) -> bool:

@@ -291,3 +291,44 @@ def test_parameters_stand_in_any_order() -> None:
     mixed = text.replace("(features, labels, mode, params)", "(params, features, labels, mode)")
     new, findings = run(mixed)
     assert new == mixed and "TFM105" in [finding.code for finding in findings]
+
+
+OF_OBJECTS = HEAD + (
+    "class Model:\n    def __init__(self, units):\n        self.units = units\n\n"
+    + deeper("def my_model(self, features, labels, mode):\n" + BODY.format(units="self.units"))
+    + "\n\n"
+)
+DRIVEN = """\
+        estimator = tf.estimator.Estimator(self.model.my_model)
+        estimator.train(input_fn, steps=3)
+        print(estimator.evaluate(input_fn))
+
+
+"""
+OBJECTS = [
+    "class Runner:\n    def __init__(self, model):\n        self.model = model\n\n    def run(self):\n"
+    + DRIVEN
+    + "Runner(Model(3)).run()\n",
+    "class Runner:\n    def __init__(self, model=None):\n        self.model = model or Model(2)\n\n    def run(self):\n"
+    + DRIVEN
+    + "Runner(Model(3)).run()\n",
+    "def make(units):\n    return Model(units)\n\n\ndef run(model):\n"
+    "    estimator = tf.estimator.Estimator(model.my_model)\n"
+    "    estimator.train(input_fn, steps=3)\n    print(estimator.evaluate(input_fn))\n\n\n"
+    "run(make(3))\nrun(Model(2))\n",
+]
+
+
+@pytest.mark.parametrize("driver", OBJECTS)
+def test_a_model_fn_of_an_object_is_found_wherever_the_object_comes_from(driver: str) -> None:
+    new, findings = run(OF_OBJECTS + driver)
+    assert [f for f in findings if f.severity is Severity.MANUAL] == []
+    assert ".fit(" in new and "EstimatorSpec" not in new
+
+
+def test_an_object_that_code_elsewhere_replaces_is_not_known() -> None:
+    driver = OBJECTS[0].replace(
+        "Runner(Model(3)).run()\n", "runner = Runner(Model(3))\nrunner.model = other\nrunner.run()\n"
+    )
+    _, findings = run(OF_OBJECTS + driver)
+    assert "TFM104" in [f.code for f in findings if f.severity is Severity.MANUAL]
