@@ -23,7 +23,8 @@ class Model:
         self.units = units
 
     def net(self, x, training):
-        hidden = tf.layers.batch_normalization(tf.layers.dense(x, self.units), training=training, momentum=0.8)
+        hidden = tf.layers.dense(x, self.units, use_bias=False)
+        hidden = tf.layers.batch_normalization(hidden, training=training, momentum=0.8)
         return tf.layers.dense(tf.nn.relu(hidden), 2)
 
     def model_fn(self, features, labels, mode):
