@@ -346,8 +346,8 @@ none. The new program raises an error there (every worker would wait for a coord
         Severity.REVIEW,
         """
 `tf.summary` calls in a model_fn, or on a line of their own in what it calls, are left out, and so are loops, conditions
-and functions that do nothing but compute and write them (histograms of all gradients). `Model.fit` reports loss and metrics
-to callbacks; `tf.keras.callbacks.TensorBoard` writes them.
+and functions that do nothing but compute and write them (histograms of all gradients). `Model.fit` reports loss and
+metrics to callbacks; `tf.keras.callbacks.TensorBoard` writes them.
 """,
     ),
 )
