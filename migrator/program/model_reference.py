@@ -461,7 +461,7 @@ class _Finder:
         """The class of `self.model`, where the methods of the class around give that attribute a value."""
         owner = self.parents.own_class(file, node.value)
         values = [] if owner is None else self._kept(file, owner, node.attr.value)
-        if not values or self._is_given_outside(node.attr.value):
+        if owner is None or not values or self._is_given_outside(owner, node.attr.value):
             return None
         where, value = values[self._choose(node, len(values))]
         return self._class(file, _around(file, where), value, depth + 1)
@@ -478,16 +478,17 @@ class _Finder:
         value = returns[self._choose(function, len(returns))].value
         return None if value is None else self._class(where, _around(where, value), value, depth + 1)
 
-    def _is_given_outside(self, name: str) -> bool:
-        """Whether code that is no method gives an attribute of this name a value, of whatever object."""
-        files = self.calls.mentioning([name])
-        targets = [(one, where) for one in files for where, _ in all_given(one.module)]
-        return any(
-            isinstance(where, cst.Attribute)
-            and where.attr.value == name
-            and self.parents.own_class(one, where.value) is None
-            for one, where in targets
-        )
+    def _is_given_outside(self, owner: cst.ClassDef, name: str) -> bool:
+        """Whether code that is no method gives an attribute of this name a value, of whatever object, or a class does
+        that is derived from its own."""
+        for file in self.calls.mentioning([name]):
+            for where, _ in all_given(file.module):
+                if isinstance(where, cst.Attribute) and where.attr.value == name:
+                    own = self.parents.own_class(file, where.value)
+                    bases = [] if own is None else [(dotted(base.value) or "").rpartition(".")[2] for base in own.bases]
+                    if own is None or owner.name.value in bases:
+                        return True
+        return False
 
     def _class_given(
         self, file: ParsedFile, function: cst.FunctionDef, node: cst.Name, depth: int

@@ -12,6 +12,7 @@ from typing import cast
 
 import libcst as cst
 
+from migrator.names.bindings import all_given, names_changed
 from migrator.program.calls import calls_in, functions_in, is_false, is_true, nodes_in, number, parameters_of
 from migrator.program.modes import ALL, EVAL, PREDICT, TRAIN, ModalStatement, ModeNames, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, names_in
@@ -82,6 +83,8 @@ class _Networks:
     def read(self) -> _Once | None:
         """The first network that is made by several branches."""
         assert isinstance(self.function.body, cst.IndentedBlock)
+        if any(isinstance(one, (cst.Global, cst.Nonlocal)) for one in nodes_in(self.function.body)):
+            return None
         try:
             body = straighten(self.function.body.body, self.file.imports, _MODE, True, self.file.functions)
         except Blocked:
@@ -148,23 +151,30 @@ class _Networks:
         if any(isinstance(arg.value, cst.Call) for arg in made.call.args):
             return False
         start = self.file.position(place)
+        asked = names_in(made.call).union(*(names_in(one) for one in self._inner()))
         for statement in body.statements[: made.position]:
             if not statement.modes & made.modes:
                 continue
             if made.name in names_in(statement.node):
                 return False
-            if self.file.position(statement.node) >= start and not self._may_follow(statement):
+            if self.file.position(statement.node) < start:
+                continue
+            if not self._may_follow(statement) or names_changed((statement.node,)) & asked:
                 return False
         return True
 
+    def _inner(self) -> list[cst.CSTNode]:
+        """The functions inside, which may read what a line changes."""
+        return [one for one in nodes_in(self.function.body) if isinstance(one, (cst.FunctionDef, cst.Lambda))]
+
     def _may_follow(self, statement: ModalStatement) -> bool:
         """Whether a statement does nothing that a network could notice: it makes no variables, and draws nothing."""
-        if isinstance(statement.node, cst.FunctionDef):
-            return True
         if not isinstance(statement.node, (cst.SimpleStatementLine, cst.If)) or statement.after:
             return False
-        if any(isinstance(one, (cst.Await, cst.Yield, cst.Del)) for one in nodes_in(statement.node)):
+        if any(isinstance(one, (cst.Await, cst.Yield, cst.Del, cst.Global)) for one in nodes_in(statement.node)):
             return False
+        if any(not isinstance(one, cst.Name) for one, _ in all_given(statement.node)) or _changes_in_place(statement):
+            return False  # what the network is made of may read it
         return all(self._is_harmless(call) for call in calls_in(statement.node))
 
     def _is_harmless(self, call: cst.Call) -> bool:
@@ -241,6 +251,12 @@ class _Networks:
                 if names.when(test) == frozenset((TRAIN,)):
                     return cst.Comparison(cst.Name(_MODE), [cst.ComparisonTarget(operator, train)])
         return None
+
+
+def _changes_in_place(statement: ModalStatement) -> bool:
+    """Whether a statement may change a part of an object: `params["rate"] += 1`."""
+    targets = [one.target for one in nodes_in(statement.node) if isinstance(one, (cst.AssignTarget, cst.AugAssign))]
+    return any(isinstance(part, (cst.Attribute, cst.Subscript)) for one in targets for part in nodes_in(one))
 
 
 __all__ = ["with_networks_by_mode"]

@@ -87,6 +87,10 @@ OTHERWISE = [
     branches("net(features, True)", "net(features, False)", "    features = features * 0.5\n"),  # other features
     branches("net(features, True)", "net(features, False)", "    tf.layers.dense(features, 3)\n"),  # a layer before
     branches("net(features, True)", "net(features, False)", "    tf.set_random_seed(3)\n"),
+    branches("net(features, True)", "net(features, False)", "    params['units'] = 5\n"),  # which a network may read
+    branches("net(features, True)", "net(features, False)", "    net.units = 5\n"),
+    "    def inner(x):\n        return net(x, keep=rate)\n\n    rate = 1.0\n"
+    + branches("inner(features)", "inner(features)", "    rate = 0.5\n"),
     branches("net(features, False)", "net(features, True)"),  # averages of batches in evaluations
     PREDICT  # the evaluation is told that it trains
     + ("        logits = net(features, False)\n" + PREDICTED)
