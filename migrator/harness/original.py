@@ -99,8 +99,10 @@ def evaluates(case: Case) -> bool:
     return not asynchronous(case.shape)
 
 
-def record_original(session: Session, case: Case, progress: OnProgress) -> OriginalEvidence:
-    """The original's own run, the free run of an asynchronous cluster, and the first replicate."""
+def record_original(session: Session, case: Case, progress: OnProgress, *, repeat: bool = True) -> OriginalEvidence:
+    """The original's own run, the free run of an asynchronous cluster, and the first replicate. Without `repeat` the
+    last is left out: the order of its batches is taken for a fixed one.
+    """
     several = asynchronous(case.shape)
     cluster = bool(case.shape.counts)
     total = 3 if several else 2
@@ -148,15 +150,18 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
     evidence = OriginalEvidence(
         main, None, free, step_limit=step_limit, replicate_limit=limit, initial=initial, in_step=in_step
     )
-    repeat = _replicate(session, case, evidence, 0, replay=False)
+    if not repeat:
+        progress(Progress("original", total, total))
+        return evidence
+    again = _replicate(session, case, evidence, 0, replay=False)
     progress(Progress("original", total, total))
     same = l2_data.same_beginning if evidence.limited else l2_data.same_sequences
-    random_order = repeat.recording is not None and not same(main.recording, repeat.recording)
+    random_order = again.recording is not None and not same(main.recording, again.recording)
     if not case.room.whole and not random_order:
-        repeat = spared.measured(main.recording, repeat)
+        again = spared.measured(main.recording, again)
     else:
-        repeat = spared.emptied(repeat, case.room)
-    evidence = replace(evidence, repeat=repeat, random_order=random_order)
+        again = spared.emptied(again, case.room)
+    evidence = replace(evidence, repeat=again, random_order=random_order)
     kept = min((batch.step for batch in main.recording.batches if not batch.kept), default=None)
     if not random_order or kept is None:
         return evidence

@@ -302,7 +302,7 @@ class Recording:
     ``mutation`` counts the places that a mutant changed; None without a mutant. ``replicas_of_batch``: a recorded
     batch is that of so many replicas together. ``stand_in`` says what was put in the place of a TPU, None without.
     ``own_workers`` are the workers that the program started in its own process, the first of which took all steps.
-    ``other_trainings`` counts those of other models of the script, which are not recorded; ``training`` of
+    ``other_trainings`` counts other models of the script that it trains, which are not recorded; ``training`` of
     these models trained before, ``origins`` is what they left of its first weights (None: not known). ``in_step``:
     parameter servers make the trainers take their steps together (SyncReplicasOptimizer). ``loop``: the steps are those
     of a loop of the program's own. ``rate_constants`` are whole numbers in a learning rate: steps where it may change.
@@ -1033,7 +1033,10 @@ def _origins(described: dict[str, Any] | None) -> Origins | None:
 
 def _other_trainings(tasks: Mapping[str, Path]) -> int:
     paths = [folder / "other_trainings.jsonl" for folder in tasks.values()]
-    return max((len(path.read_text().splitlines()) for path in paths if path.exists()), default=0)
+    models = [
+        {json.loads(line)["model"] for line in path.read_text().splitlines()} for path in paths if path.exists()
+    ]
+    return max((len(one) for one in models), default=0)
 
 
 def _stand_in(tasks: Mapping[str, Path]) -> StandIn | None:

@@ -56,7 +56,7 @@ from migrator.harness.protocol import (
     tolerance,
     verdict,
 )
-from migrator.harness.protocol.results import Artefact, LevelResult, MutantOutcome, Reason, Status
+from migrator.harness.protocol.results import Artefact, LevelResult, MutantOutcome, Reason, Status, counted
 from migrator.harness.recording import Recording
 from migrator.harness.report.document import Report
 from migrator.harness.runs import (
@@ -408,9 +408,11 @@ def _with_compiled(session: Session, findings: Findings) -> Findings:
     return findings if level is None else replace(findings, levels=(*findings.levels, level))
 
 
-#: Models of one script that are compared, the first among them, unless all artefacts are wanted: each takes as long as
-#: a verification.
-_MODELS = 2
+#: Models of one script that are compared with all that belongs to it, the first among them, unless all artefacts are
+#: wanted: each takes as long as a verification. The others are, where they agree strictly in one run of each program.
+_WHOLE_MODELS = 2
+#: Models that are compared at all, unless all artefacts are wanted.
+_MODELS = 12
 
 
 def _with_other_models(session: Session, findings: Findings, progress: OnProgress) -> Findings:
@@ -422,39 +424,100 @@ def _with_other_models(session: Session, findings: Findings, progress: OnProgres
     runs: tuple[Run, ...] = ()
     known_names = {} if findings.migrated.names is None else {0: findings.migrated.names}
     count = main.other_trainings + 1
-    most = count if resuming.asked_for(case) else min(count, _MODELS)
+    whole = resuming.asked_for(case)
+    most = count if whole else min(count, _MODELS)
+    compared = 1
     for place in range(1, most):
-        other = _compared(replace(case, training=place), progress, session, None)
+        other, agreed = _compared_model(session, findings, place, progress, brief=place >= _WHOLE_MODELS and not whole)
         runs += other.runs
         recorded = other.original.main.recording
         if recorded is None or recorded.training != place:
             break  # the same models were trained again, or in a way of which only the first is recorded
-        made.append(_other_model(place, other))
+        compared = place + 1
+        made.append(agreed or _other_model(place, other, findings, count))
         shown, names = other.migrated.shown, other.migrated.names
         if shown is not None and shown.training == place and names is not None:
             begun = origins.judge(place, recorded, shown, names, known_names)
             made += [] if begun is None else [begun]
             known_names[place] = names
-    else:
-        if most < count:
-            made.append(l8_artefacts.more_models(most))
-    if not made:
-        return findings
+        if any(one.status == l8_artefacts.DIFFERENT for one in made):
+            break  # one that differs decides; to compare each of many others takes a verification
+    if compared < count and not any(one.status == l8_artefacts.DIFFERENT for one in made):
+        made.append(l8_artefacts.more_models(compared, count))
     level = l8_artefacts.with_further(findings.level(l8_artefacts.ID), made)
     levels = (*(one for one in findings.levels if one.id != l8_artefacts.ID), level)
     artefacts = tuple(one for one in findings.artefacts if one.name != l8_artefacts.OTHER_MODELS)
     return replace(findings, levels=levels, artefacts=(*artefacts, *made), extra_runs=(*findings.extra_runs, *runs))
 
 
-def _other_model(place: int, findings: Findings) -> Artefact:
+def _compared_model(
+    session: Session, first: Findings, place: int, progress: OnProgress, *, brief: bool
+) -> tuple[Findings, Artefact | None]:
+    """The comparison of a later model, and what is said of it where one run of each program was enough for that."""
+    case = replace(first.case, training=place)
+    if brief:
+        found = _briefly(session, replace(case, brief=True), first, progress)
+        if _agree_in_brief(found):
+            said = "every number within one rounding, in one run of each program"
+            return found, Artefact(l8_artefacts.model(place), l8_artefacts.SAME, said)
+    return _compared(case, progress, session, None), None
+
+
+def _versions_differ(session: Session, case: Case) -> bool:
+    """Whether sums may add their terms in another order: in other releases, or on another number of replicas."""
+    releases = [session.describe(case, program)["tensorflow"] for program in ("original", "migrated")]
+    return case.devices != case.original_devices or releases[0] != releases[1]
+
+
+def _briefly(session: Session, case: Case, first: Findings, progress: OnProgress) -> Findings:
+    """One run of each program for a later model, and the levels that it shows; none where that was not enough."""
+    with ThreadPoolExecutor(1) as pool:
+        later = None if case.shape.counts or one_interpreter(case) else pool.submit(probe, session, case)
+        # Whether its data come in a random order takes a second run to see, unless those of the first model did not.
+        evidence = record_original(session, case, progress, repeat=first.original.random_order)
+        probed = None if later is None else later.result()
+    findings = Findings(case, evidence, MigratedEvidence(probe=probed))
+    if evidence.failed_run is not None or evidence.main.recording is None:
+        return findings
+    case = known(case, evidence.main)
+    found = run_migrated(session, case, progress, evidence, probed)
+    findings = replace(findings, case=case, migrated=found)
+    if found.failed is not None or found.compared is None:
+        return findings
+    if any(level.status not in (Status.EQUIVALENT, Status.NOT_APPLICABLE) for level in found.levels):
+        return findings
+    differ = _versions_differ(session, case)
+    pair = _evaluated(case, evidence, found)
+    if pair is None or not _agree_strictly(case, evidence, found, differ):
+        return findings
+    strict = tolerance.derive(
+        evidence.main.recording, (), versions_differ=differ, added=found.terms.weights.added
+    )
+    return replace(findings, levels=(*found.levels, l8_artefacts.judge(*pair, strict).level))
+
+
+def _agree_in_brief(findings: Findings) -> bool:
+    allowed = (Status.EQUIVALENT, Status.NOT_APPLICABLE, Status.NOT_EXERCISED)
+    return bool(findings.levels) and all(level.status in allowed for level in findings.levels)
+
+
+def _other_model(place: int, findings: Findings, first: Findings, count: int) -> Artefact:
+    """What the comparison of a later model has come to; `count` are those that the original trains."""
+    name = l8_artefacts.model(place)
     required = required_levels(findings.case)
     decided = verdict.decide(verdict.complete(findings.levels, required), required)
-    shown = findings.migrated.shown
-    if shown is not None and shown.training != place:
-        said = "the migrated program trains no such model, or in a way of which only the first is recorded"
-        return Artefact(l8_artefacts.model(place), l8_artefacts.MISSING, said)
+    migrated = findings.migrated.shown
+    shown = migrated or recording_of(first.migrated.main)
+    if migrated is None or migrated.training != place:
+        if shown is not None and not shown.loop and shown.other_trainings < place:
+            trained = counted(shown.other_trainings + 1, "model")
+            said = f"the original trains {count} models, and the migrated program {trained}"
+            return Artefact(name, l8_artefacts.DIFFERENT, said)
+        if migrated is not None:
+            said = "the migrated program trains no such model, or in a way of which only the first is recorded"
+            return Artefact(name, l8_artefacts.MISSING, said)
     status = {Status.EQUIVALENT: l8_artefacts.SAME, Status.DIFFERENT: l8_artefacts.DIFFERENT}
-    return Artefact(l8_artefacts.model(place), status.get(decided.status, l8_artefacts.NOT_COMPARED), decided.sentence)
+    return Artefact(name, status.get(decided.status, l8_artefacts.NOT_COMPARED), decided.sentence)
 
 
 def _with_seeds(session: Session, findings: Findings, progress: OnProgress) -> Findings:
@@ -647,10 +710,7 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
     findings = Findings(case, evidence, MigratedEvidence(probe=first))
     if evidence.failed_run is not None:
         return _failed(findings, evidence.failed_run)
-    # Another number of replicas adds the terms of a sum in another order, too.
-    versions_differ = case.devices != case.original_devices or (
-        session.describe(case, "original")["tensorflow"] != session.describe(case, "migrated")["tensorflow"]
-    )
+    versions_differ = _versions_differ(session, case)
     found, evidence, one_may_do = _run_beside(session, case, progress, evidence, first, versions_differ)
     findings = replace(findings, original=evidence, migrated=found, levels=found.levels)
     if found.failed is not None:

@@ -160,9 +160,11 @@ class TaskFolder(object):
         self._stamp = max(self._stamp + 1, int(time.time() * 1e6))
         return "%018d" % self._stamp
 
-    def another_training(self):
-        """One more training of this script that is not recorded, since another model is."""
-        self.append_line("other_trainings.jsonl", {"time": time.time()})
+    def another_training(self, model):
+        """One more training of this script that is not recorded, since another model is; ``model`` numbers those that
+        are not.
+        """
+        self.append_line("other_trainings.jsonl", {"time": time.time(), "model": model})
 
     def write_json(self, name, value):
         atomic_write(self.file(name), json.dumps(value, sort_keys=True, indent=1).encode("utf-8"))

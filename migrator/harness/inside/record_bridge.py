@@ -88,7 +88,7 @@ class BridgeRecorder(EstimatorRecorder):
     def train_model(self, original, estimator, input_fn, hooks, saving_listeners):
         """One training: with the hook that records its steps."""
         if self.is_other(estimator):
-            self.folder.another_training()
+            self.folder.another_training(self.trained.index(estimator.model_dir))
             return self.train_other(original, estimator, input_fn, hooks, saving_listeners)
         if self.keras_recorder.effects is not None:
             for hook in hooks:

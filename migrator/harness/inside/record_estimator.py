@@ -432,7 +432,7 @@ def install(plan, folder):
 
     def train_with_spec(original, self, spec, worker_hooks, *args, **kwargs):
         if recorder.is_other(self):
-            folder.another_training()
+            folder.another_training(recorder.trained.index(self.model_dir))
             place = recorder.goes_before(self)
             if place is not None:
                 worker_hooks.insert(0, recorder.origins.hook(tf, place))

@@ -1041,8 +1041,8 @@ class KerasRecorder(object):
         """Trains a model that is not recorded; ``of_fit`` or by one of many single steps."""
         if not self.is_unrecorded(model):
             self.others.append(model)
-        self.folder.another_training()
         place = next(number for number, one in enumerate(self.others) if one is model)
+        self.folder.another_training(place)
         before = bool(self.training) and not self.started and not model.distribute_strategy._should_use_with_coordinator
         if before and place not in self.origins.begun:
             self.origins.begins(place, self.values_of(model))

@@ -131,12 +131,14 @@ def headline(found: Grade) -> str:
     others = ["evaluations"] if "L7" in found.levels else []
     for words, name in (("predictions", "predictions"), ("exported models", "exported model")):
         others += [words] if any(one.startswith(name) for one in found.artefacts) else []
+    left = [name for name in found.missing if name.startswith("training") and "," not in name]
+    models = f"; not every model that the script trains was compared: {', '.join(left)}" if left else ""
     if not others:
-        return sentence
+        return f"{sentence}{models}"
     listed = " and ".join([", ".join(others[:-1]), others[-1]] if len(others) > 1 else others)
     if found.apart is None:
-        return f"{sentence}, but the {listed} with the same weights agree"
-    return f"{sentence}, and the {listed} with the same weights agree too"
+        return f"{sentence}, but the {listed} with the same weights agree{models}"
+    return f"{sentence}, and the {listed} with the same weights agree too{models}"
 
 
 def _agreement(apart: float | None) -> str:

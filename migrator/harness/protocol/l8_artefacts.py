@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from migrator.harness.protocol import l8_effects
-from migrator.harness.protocol.results import Artefact, Control, Divergence, LevelResult, Reason, Status
+from migrator.harness.protocol.results import Artefact, Control, Divergence, LevelResult, Reason, Status, counted
 from migrator.harness.protocol.tolerance import EPS, FORWARD, Tolerance, ratio
 from migrator.harness.recording import Array, Prediction, Recording
 
@@ -385,8 +385,7 @@ def judge(original: Recording, migrated: Recording, limits: Tolerance, served: S
     level = _judged(pairs, bad, artefacts, limits.c[FORWARD])
     others = l8_effects.compare(original, migrated)
     if original.other_trainings:
-        count = f"{original.other_trainings} training{'' if original.other_trainings == 1 else 's'}"
-        others.append(Artefact(OTHER_MODELS, NOT_COMPARED, f"{count}, and only the first model is compared"))
+        others.append(more_models(1, original.other_trainings + 1))
     return Artefacts(replace(level, notes=(*level.notes, *_absent(others))), (*artefacts, *others))
 
 
@@ -399,9 +398,10 @@ def _of_models(artefacts: Sequence[Artefact]) -> bool:
     return any(one.name.startswith("training of model") for one in artefacts)
 
 
-def more_models(compared: int) -> Artefact:
-    """For a script that trains more models than were compared."""
-    return Artefact(OTHER_MODELS, NOT_COMPARED, f"only the first {compared} models that the script trains are compared")
+def more_models(compared: int, count: int) -> Artefact:
+    """For a script that trains `count` models, more than were compared."""
+    said = f"only the first {counted(compared, 'model')}" if compared > 1 else "only the first model"
+    return Artefact(OTHER_MODELS, NOT_COMPARED, f"{said} of {count} that the script trains are compared")
 
 
 def with_further(level: LevelResult | None, models: Sequence[Artefact]) -> LevelResult:
