@@ -12,8 +12,8 @@ from migrator.report.outcome import ExitCode
 def command() -> None:
     """Make the environments of the original and the migrated program, and print their interpreters.
 
-    Where a Python 3.7 is found, one with TensorFlow 1.15.5 is made, too. Name it in TF_MIGRATE_ORIGINAL_PYTHON to run
-    originals on it, as those that use tf.contrib need.
+    Where a Python 3.7 is found, one with TensorFlow 1.15.5 is made, too, for originals that use tf.contrib. Name it in
+    TF_MIGRATE_ORIGINAL_PYTHON to run all originals on it.
 
     What is there already is not made again. They are kept in the user's cache and shared by all runs.
     TF_MIGRATE_ORIGINAL_PYTHON and TF_MIGRATE_MIGRATED_PYTHON name other interpreters to use instead.

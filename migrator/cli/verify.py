@@ -196,11 +196,11 @@ class _Verify(click.Command):
 )
 @click.option(
     "--original-tensorflow",
-    type=click.Choice(["auto", "1", "2.15", "2.21"]),
+    type=click.Choice(["auto", "1", "1.15", "2.15", "2.21"]),
     default="auto",
     show_default=True,
-    help="How to run ORIGINAL: with TensorFlow 1's behaviour, as it is on TensorFlow 2.15.1 (Keras 2), or as it is in "
-    "the interpreter of MIGRATED. auto: one of the first two, by the names that it uses.",
+    help="How to run ORIGINAL: with TensorFlow 1's behaviour on 2.15.1, as it is on TensorFlow 1.15.5 or on 2.15.1 "
+    "(Keras 2), or as it is in the interpreter of MIGRATED. auto: one of the first three, by the names that it uses.",
 )
 @click.option(
     "--timeout",
@@ -295,7 +295,13 @@ def command(
 
     with verify_extra():
         from migrator.harness import session
-        from migrator.harness.environments import EnvironmentNotReady, Extra, migrated_python, original_python
+        from migrator.harness.environments import (
+            EnvironmentNotReady,
+            Extra,
+            first_python,
+            migrated_python,
+            original_python,
+        )
         from migrator.harness.protocol.l6_asynchronous import RECOMMENDED_SEEDS
         from migrator.harness.report import terminal
     if runner == "ray" and importlib.util.find_spec("ray") is None:
@@ -402,7 +408,9 @@ def command(
                 progress = live if sys.stderr.isatty() else line_per_stage("verify")
                 if extra or runner != "local" or gpu:
                     pythons = original_python(_say, extra), migrated_python(_say, extra)
-                    with session.open_session(*pythons, keras=case.keras, runner=runner, gpu=gpu) as opened:
+                    with session.open_session(
+                        *pythons, case.keras, runner, gpu, first_python=lambda: first_python(_say, extra)
+                    ) as opened:
                         report = session.verify(case, progress, session=opened)
                 else:
                     report = session.verify(case, progress)

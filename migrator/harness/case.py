@@ -101,9 +101,9 @@ def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: A
     asked = options.get("original_runs", "auto")
     runs = options["original_runs"] = written_for(Path(original)) if asked == "auto" else OriginalRuns(asked)
     if not options.get("original_devices"):
-        options["original_devices"] = 1 if runs is OriginalRuns.TENSORFLOW1 else options.get("devices", 1)
+        options["original_devices"] = 1 if runs.of_one else options.get("devices", 1)
     try:
-        shape = ClusterShape.parse(cluster, coordinated=runs is not OriginalRuns.TENSORFLOW1)
+        shape = ClusterShape.parse(cluster, coordinated=not runs.of_one)
     except ValueError as error:
         raise CaseError(f"cluster: {error}") from None
     if options.get("data_sample") is not None:
@@ -143,7 +143,7 @@ def check(case: Case) -> None:
             raise CaseError(f"{name.replace('_', ' ')} must be positive, not {getattr(case, name):g} s")
     if min(case.devices, case.original_devices) < 1:
         raise CaseError("a program needs at least one device")
-    if case.original_devices > 1 and case.original_runs is OriginalRuns.TENSORFLOW1:
+    if case.original_devices > 1 and case.original_runs.of_one:
         raise CaseError("an Estimator has the devices of the migrated program: leave --original-devices out")
     if case.devices > 1 and case.shape.counts:
         raise CaseError("the tasks of a cluster have one device each: leave --devices out, or --cluster")

@@ -135,14 +135,16 @@ def first_specification() -> Specification:
     )
 
 
-def first_python(say: Say | None = None) -> Path | None:
-    """The interpreter with TensorFlow 1.15.5, made if need be; None where no Python 3.7 is found to make it with."""
+def first_python(say: Say | None = None, extra: Extra | None = None) -> Path | None:
+    """The interpreter with TensorFlow 1.15.5, made if need be, with `extra` packages; None where no Python 3.7 is found
+    to make it with.
+    """
     specification = first_specification()
     found = first_made()
     if found is None:
         base = _python37()
         found = None if base is None else python_of(replace(specification, python=base), say)
-    return found
+    return python_of(replace(specification, extra=extra), say) if found is not None and extra else found
 
 
 def first_made() -> Path | None:

@@ -229,7 +229,7 @@ def _repeats(
     own: Collection[str] = (),
 ) -> bool:
     """Whether single steps of a program are those of its training, wherever that was where the original was, and have
-    its learning rates; so have slots of its `own` kinds, which variables of the program are: averages of weights whose
+    its learning rates; where these are not known, weights have moved alike. So have slots of its `own` kinds, which variables of the program are: averages of weights whose
     decay comes of a count that it keeps itself, say.
 
     Where they are not, the program did not start from what it was given, or does more in a step than its state tells,
@@ -250,8 +250,25 @@ def _repeats(
         together = abs(losses[point.step] - first[point.step]) <= _TOGETHER * abs(first[point.step])
         if together and not abs(single[place] - losses[point.step]) <= 10 * _TOGETHER * abs(losses[point.step]):
             return False
+        if together and (there is None or here is None) and not _same_moves(known, made, point, place):
+            return False
         if together and not _same_slots(known.slots.get(point.step, {}), made.slots.get(place, {}), own):
             return False
+    return True
+
+
+def _same_moves(training: Recording, single: Recording, point: Point, place: int) -> bool:
+    """Whether a step of a training has moved the weights as the same step by itself has, from the same state."""
+    before = training.states.get(point.state) if point.state else training.initial
+    after, alone = training.states.get(point.step), single.states.get(place)
+    if before is None or after is None or alone is None:
+        return True
+    for name, value in after.items():
+        if name in before and name in alone and value.dtype.kind == "f":
+            moved = float(np.max(np.abs(value - before[name]), initial=0.0))
+            rounding = 10 * tolerance.EPS * float(np.max(np.abs(value), initial=0.0))
+            if not float(np.max(np.abs(value - alone[name]), initial=0.0)) <= 10 * _TOGETHER * moved + rounding:
+                return False
     return True
 
 

@@ -81,6 +81,7 @@ class Session:
     folder: Path
     _counter: Iterator[int]
     _tensorflow2: Callable[[], Runner]
+    _tensorflow115: Callable[[], Runner]
     #: What is known of interpreters, by these, that need not start for it.
     described: dict[Runner, dict[str, Any]] = field(default_factory=dict)
 
@@ -90,6 +91,8 @@ class Session:
             return self.migrated
         if case.original_runs is OriginalRuns.FIRST_KERAS2:
             return self._tensorflow2()
+        if case.original_runs is OriginalRuns.TENSORFLOW115:
+            return self._tensorflow115()
         return self.migrated if case.original_runs is OriginalRuns.AS_MIGRATED else self.original
 
     def describe(self, case: Case, program: str) -> dict[str, Any]:
@@ -115,11 +118,13 @@ def open_session(
     keras: int = 2,
     runner: str = "local",
     gpu: bool = False,
+    first_python: Callable[[], Path | None] | None = None,
 ) -> Iterator[Session]:
     """Starts the migrated program's interpreter, and has that of the original ready to start when it is needed; ends
     them, and removes every file of the runs, at the end of the block. `keras` is the generation of Keras that the
-    migrated program runs on. An interpreter for originals of TensorFlow 2 is started with the first of them. `runner`
-    is "local" or "ray"; with `gpu` programs have GPUs.
+    migrated program runs on. An interpreter for originals of TensorFlow 2 is started with the first of them, and so is
+    that of `first_python` for originals that need TensorFlow 1.15 itself. `runner` is "local" or "ray"; with `gpu`
+    programs have GPUs.
 
     Without arguments the interpreters are those of harness.environments (made if need be).
     """
@@ -142,7 +147,16 @@ def open_session(
         def tensorflow2() -> Runner:
             return stack.enter_context(make(pythons[0], "migrated", folder=Path(folder), gpu=gpu))
 
-        yield Session(original, migrated, Path(folder), _count(), tensorflow2)
+        @cache
+        def tensorflow115() -> Runner:
+            own = os.environ.get(environments.original_specification().variable)
+            # What the user names for originals runs all of them.
+            python = None if own else (first_python or environments.first_python)()
+            return original if python is None else stack.enter_context(
+                make(python, "original", folder=Path(folder), gpu=gpu)
+            )
+
+        yield Session(original, migrated, Path(folder), _count(), tensorflow2, tensorflow115)
 
 
 @contextmanager
@@ -158,7 +172,7 @@ def _runners(runner: str) -> Iterator[Callable[..., Runner]]:
 
 def program_of(original_runs: OriginalRuns) -> str:
     """What kind of program an original is to the code inside: "original", or "migrated" if TensorFlow 2 runs it."""
-    return "original" if original_runs is OriginalRuns.TENSORFLOW1 else "migrated"
+    return "original" if original_runs.of_one else "migrated"
 
 
 def one_interpreter(case: Case) -> bool:

@@ -38,17 +38,24 @@ class OriginalRuns(Enum):
     """How the original is run: the values are those of `--original-tensorflow`."""
 
     TENSORFLOW1 = "1"  # in 2.15.1, with the behaviour of TensorFlow 1
+    TENSORFLOW115 = "1.15"  # as it is, in 1.15.5, where that is to be had; else as the one above
     FIRST_KERAS2 = "2.15"  # as it is, in 2.15.1, whose Keras is Keras 2
     AS_MIGRATED = "2.21"  # as it is, in the interpreter of the migrated program
+
+    @property
+    def of_one(self) -> bool:
+        """Whether it is a program of TensorFlow 1."""
+        return self in (OriginalRuns.TENSORFLOW1, OriginalRuns.TENSORFLOW115)
 
 
 def written_for(script: Path) -> OriginalRuns:
     """How a script is to be run as an original: with TensorFlow 1's behaviour, or as it is, as TensorFlow 2.
 
     It is one of TensorFlow 2 if it uses TensorFlow, and neither it nor a module beside it that it imports names
-    anything that only TensorFlow 1 has (or `tf.compat.v1` to train with). A file that is not Python is no matter here.
+    anything that only TensorFlow 1 has (or `tf.compat.v1` to train with). What is in `tf.contrib` nothing has but
+    TensorFlow 1 itself. A file that is not Python is no matter here.
     """
-    found = False
+    found = first = False
     for path in _reached(script):
         try:
             file = reduced(ParsedFile.parse(path, path.read_text(encoding="utf-8")), lambda name: False)
@@ -56,9 +63,12 @@ def written_for(script: Path) -> OriginalRuns:
             continue
         names = _Names(file)
         walk(file.module, names)
-        if names.first:
-            return OriginalRuns.TENSORFLOW1
+        if names.contrib:
+            return OriginalRuns.TENSORFLOW115
+        first |= names.first
         found |= names.any
+    if first:
+        return OriginalRuns.TENSORFLOW1
     return OriginalRuns.FIRST_KERAS2 if found else OriginalRuns.TENSORFLOW1
 
 
@@ -95,6 +105,7 @@ class _Names(cst.CSTVisitor):
         self._imports = file.imports
         self.any = False
         self.first = False
+        self.contrib = False
 
     def visit_Name(self, node: cst.Name) -> None:
         self._look(node)
@@ -108,6 +119,7 @@ class _Names(cst.CSTVisitor):
         if name is None:
             return
         self.any = True
+        self.contrib |= name == "tf.contrib" or name.startswith("tf.contrib.")
         trains = name.startswith(_TRAINS) or (name.startswith("tf.train.") and name.endswith(_OPTIMIZER))
         if self._imports.is_compat(node):
             self.first |= trains

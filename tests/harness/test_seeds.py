@@ -58,7 +58,7 @@ def test_both_programs_start_a_seed_from_the_same_values(tmp_path: Path, monkeyp
     script.write_text("", encoding="utf-8")
     case = make_case(script, script, cluster="chief=1,worker=1,ps=1", seeds=3)
     server: Any = None
-    session = Session(server, server, tmp_path, itertools.count(1), lambda: server)
+    session = Session(server, server, tmp_path, itertools.count(1), lambda: server, lambda: server)
     made = seeds.run_seeds(session, case, lambda _: None, values, renamed)
     assert len(made.seeds) == 3 and made.failed is None
     for number, runs in started.items():

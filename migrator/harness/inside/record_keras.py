@@ -102,6 +102,8 @@ class Step(object):
         self.applied = 0  # how often an optimizer was given gradients
         self.kept = []  # variables that a loop keeps beside the weights, as their averages
         self.assigned = []  # variables that are given values in a step that is run eagerly
+        self.began = {}  # id -> (variable, its value before the step) of what a step by hand moves
+        self.moved = []  # variables that a step by hand gives values, beside those that it trains
 
     def as_noted(self, call):
         """The result of a call whose dropouts are noted already."""
@@ -259,18 +261,22 @@ class KerasRecorder(object):
             assign(tf, part.variable, piece)
         remaining = iter(slots)
         for one in _several(optimizer):
-            one.iterations.assign(before)
-            rate = tf.convert_to_tensor(keras_optimizers.rate_of(tf, one))
-            if tf.executing_eagerly():
+            counts = not isinstance(one, record_mesh.ByHand)  # else the count is that of the recorded steps
+            if counts:
+                one.iterations.assign(before)
+            divides = keras_optimizers.divides_by_rate(one)
+            rate = tf.convert_to_tensor(keras_optimizers.rate_of(tf, one)) if divides else None
+            if divides and tf.executing_eagerly():
                 rate = np.float32(float(read(tf, rate)) * self.factor)
-            else:
+            elif divides:
                 rate = tf.cast(tf.cast(rate, tf.float64) * self.factor, tf.float32)
             for _, slot, variable in self.slot_parts(one):
                 value = next(remaining)
-                if slot == "momentum" and keras_optimizers.divides_by_rate(one):
+                if slot == "momentum" and divides:
                     value = value * -rate
                 assign(tf, variable, value)
-            one.iterations.assign(now)
+            if counts:
+                one.iterations.assign(now)
 
     def take_points_within(self, number, optimizer):
         """Adds operations that give the program what the step after this ``number`` is to start from: many steps may be

@@ -23,6 +23,7 @@ import batches
 import eager_evaluation
 import loss_scales
 import numpy as np
+import own_counts
 import parts
 import record_mesh
 import record_plain
@@ -75,7 +76,9 @@ def kept_beside(tf, graph, step, slots):
     known = {id(one) for variable in known for one in copies(variable)}
     # ``variables`` of a graph is empty as long as it is traced.
     used = step.assigned if graph is None else list(getattr(graph, "_watched_variables", ()))
-    found = [one for one in used if isinstance(one, tf.Variable) and not one.trainable]
+    # What a step by hand keeps may have been made as any variable is, "trainable".
+    moved = {id(one) for one in step.moved}
+    found = [one for one in used if isinstance(one, tf.Variable) and (not one.trainable or id(one) in moved)]
     return [
         one for one in found if id(one) not in known and (tuple(one.shape.as_list()), one.dtype.base_dtype) in forms
     ]
@@ -159,6 +162,7 @@ class LoopRecorder(object):
         self.mesh = record_mesh.MeshSteps(self, Step, Trained, data_of)
         self.scheduled = record_scheduled.ScheduledSteps(self)
         self.plain = record_plain.PlainSteps(self, Step, Trained, data_of, kept_beside)
+        self.counts = own_counts.OwnCounts()
         self.parts = StepParts(self.tf, self.plain.asked, self.plain.same_batch)
         self.eager = eager_evaluation.EagerEvaluations(self, self.plain)
 
@@ -330,7 +334,7 @@ class LoopRecorder(object):
         elsewhere = strategy.num_replicas_in_sync // len(steps)
         if elsewhere > 1:  # the share of this process, as if it were alone
             loss *= float(elsewhere)
-        fields = [("loss", loss), ("learning_rate", first.rate)]
+        fields = [("loss", loss)] + ([] if first.rate is None else [("learning_rate", first.rate)])
         header = {"fields": [name for name, _ in fields]}
         tensors = [tensor for _, tensor in fields]
         stamp = recorder.stamp()
@@ -444,6 +448,14 @@ class LoopRecorder(object):
             return self.recorder.steps_done
         return 0 if self.counter is None else int(self.counter.numpy())
 
+    def take_point(self):
+        """Gives the program what its next step is to start from, where single steps are taken."""
+        place = self.steps_done()
+        self.recorder.take_point(place, self.optimizer)
+        point = self.recorder.points.at(place)
+        if point is not None:
+            self.counts.start_from(int(point["step"]))
+
     def over(self):
         return self.limit is not None and self.steps_done() >= self.limit
 
@@ -463,7 +475,7 @@ class LoopRecorder(object):
                 self.mesh.skip(function)
                 return self.skip(id(function))
             if not self.parts.goes_on:
-                self.recorder.take_point(self.steps_done(), self.optimizer)
+                self.take_point()
         elif self.dirty and not (known is None and self.parts.goes_on):
             self.settle()
         if known is not None and known[1] == "evaluate":

@@ -255,14 +255,14 @@ class MeshSteps(object):
         self.by_hand.pop(id(function), None)
         apart = step.loss is not None and not step.applied
         graph = tf.compat.v1.get_default_graph()
-        if apart and _assigned(graph, [variable for _, variable in step.taken]):
+        if apart and assigned(graph, [variable for _, variable in step.taken]):
             apart = False
             step.gradients = [(gradient, variable) for gradient, variable in step.taken if gradient is not None]
             step.applied = 1
             with tf.init_scope():
                 step.optimizer = self.loop.optimizer or ByHand(self.loop)
             trained = [variable for _, variable in step.gradients]
-            self.recorder.slots[id(step.optimizer)] = _slots_by_hand(_assigned(graph, _read(graph)), trained)
+            self.recorder.slots[id(step.optimizer)] = _slots_by_hand(assigned(graph, variables_read(graph)), trained)
             self.by_hand[id(function)] = step
         if apart:
             step.gradients = []
@@ -270,14 +270,14 @@ class MeshSteps(object):
             return {}
         # Counted here, because layers on a mesh may be classes of the program's own.
         own = [one for one in _distinct(step.layers.owned) if not one.trainable and one.dtype.is_floating]
-        step.updates = len(_assigned(graph, own))
+        step.updates = len(assigned(graph, own))
         if apart:
             self.recorder.note_trace(step, graph)
             self.apart[id(function)] = step
             if self.loop.optimizer is None:
                 with tf.init_scope():
                     trained = {id(variable) for _, variable in step.taken}
-                    moving = [variable for variable in _read(graph) if id(variable) not in trained]
+                    moving = [variable for variable in variables_read(graph) if id(variable) not in trained]
                     self.unmoved = [(variable, whole(tf, variable)) for variable in moving]
             return {"loss": tf.cast(step.loss, tf.float32)}
         with tf.init_scope():
@@ -291,7 +291,7 @@ class MeshSteps(object):
             if id(function) in self.by_hand:
                 self.began = [(part.variable, whole(tf, part.variable)) for part in self.recorder.parts]
                 if self.recorder.folder.replay and not self.replayed:
-                    known = _distinct(_read(graph) + [variable for variable, _ in self.began])
+                    known = _distinct(variables_read(graph) + [variable for variable, _ in self.began])
                     self.kept = [(variable, whole(tf, variable)) for variable in known]
             elif self.recorder.folder.replay and not self.replayed:
                 raise Again()
@@ -347,18 +347,18 @@ class MeshSteps(object):
         return tf.nest.map_structure(lambda leaf: new.get(id(leaf), leaf), (tuple(args), dict(kwargs)))
 
 
-def _assigned(graph, variables):
+def assigned(graph, variables):
     """Those of some variables that a traced step assigns."""
     outside = {id(internal): id(external) for external, internal in graph.captures}
     handles = {outside.get(id(one.inputs[0])) for one in graph.get_operations() if one.type in ASSIGNING}
     return [variable for variable in variables if id(variable.handle) in handles]
 
 
-def _slots_by_hand(assigned, trained):
+def _slots_by_hand(moved, trained):
     """[(variable, name of the slot, slot)] of variables that a step assigns, by their names and shapes."""
     by_name = {variable.name.partition(":")[0]: variable for variable in trained}
     found = []
-    for one in assigned:
+    for one in moved:
         slot, _, name = one.name.partition(":")[0].partition("/")
         variable = by_name.get(name)
         if slot in SLOTS and variable is not None and one.shape == variable.shape:
@@ -370,7 +370,7 @@ def _distinct(variables):
     return list({id(variable): variable for variable in variables}.values())
 
 
-def _read(graph):
+def variables_read(graph):
     """The variables that a trace has read so far; `graph.variables` has none before its end."""
     return _distinct(getattr(graph, "_watched_variables", []))
 

@@ -1,7 +1,8 @@
 """Records loops without ``strategy.run``: steps that are a ``tf.function``, and steps that are run eagerly.
 
 A ``tf.function`` that takes gradients and has an optimizer of Keras apply them is a step, as what ``strategy.run`` runs
-is one (record_loop.py). Eagerly, a step begins where a GradientTape is entered and ends where the program asks for its
+is one (record_loop.py). So is one that assigns new values to the variables itself, by hand: what such a step keeps beside
+them, as momenta, is known by its form. Eagerly, a step begins where a GradientTape is entered and ends where the program asks for its
 next batch or enters the next tape after gradients were applied; all optimizers that applied some took part.
 
 What an eager step trains is only known when it is over. So the first one is made twice: its gradients are not applied,
@@ -46,6 +47,7 @@ class PlainSteps(object):
         self.eagerly = False  # whether steps are run eagerly
         self.applying = False  # whether an optimizer applies gradients
         self.before = {}  # id -> (variable, what it held before the first steps, which are made once more)
+        self.by_hand = None  # in the place of the optimizer, where steps assign the variables themselves
 
     # -- steps that are a tf.function --
     def call(self, original, function, *args, **kwargs):
@@ -57,6 +59,37 @@ class PlainSteps(object):
             return original(function, *args, **kwargs)
         finally:
             self.wanted = None
+
+    # -- steps that assign variables themselves --
+    def take_by_hand(self, step, assigned):
+        """Takes a step for one whose gradients were applied, if it has ``assigned`` variables that it asked gradients
+        of. ``assigned`` are all variables that it gives values.
+        """
+        ids = {id(one) for one in assigned}
+        pairs = [(gradient, one) for gradient, one in step.taken if gradient is not None and id(one) in ids]
+        if step.loss is None or step.applied or not pairs:
+            return
+        step.gradients, step.applied = pairs, 1
+        trained = {id(one) for _, one in pairs}
+        step.moved = [one for one in assigned if id(one) not in trained]
+        if self.by_hand is None:
+            with self.tf.init_scope():
+                self.by_hand = record_mesh.ByHand(self.loop)
+        step.optimizer = self.by_hand
+        self.recorder.slots.setdefault(id(self.by_hand), [])
+
+    def about_to_move(self, step, variable):
+        """Notes what a variable that a step trains held before the step assigns it by hand, where the step is to be
+        greater than it is: nothing has a rate that could be made greater.
+        """
+        if self.recorder.factor != 1.0 and not self.applying and any(variable is one for _, one in step.taken):
+            step.began.setdefault(id(variable), (variable, variable.read_value()))
+
+    def move_further(self, step):
+        """Makes what a step by hand has moved move by as much more as the plan says."""
+        for variable, value in step.began.values() if step.optimizer is self.by_hand else ():
+            variable.assign(value + self.tf.cast(self.recorder.factor, value.dtype) * (variable.read_value() - value))
+        step.began = {}
 
     def watched(self, function, own):
         converted = record_mesh._converted(own) if function._autograph else own
@@ -85,6 +118,12 @@ class PlainSteps(object):
             result = function(*given, **named)
         finally:
             recorder.tracing.step = None
+        graph = tf.compat.v1.get_default_graph()
+        moved = record_mesh.assigned(graph, record_mesh.variables_read(graph))
+        self.take_by_hand(step, moved)
+        self.move_further(step)
+        with tf.init_scope():
+            loop.counts.note(moved)
         if step.loss is not None:
             loop.seen.add("train")
             if loop.recordable([step]):
@@ -123,7 +162,7 @@ class PlainSteps(object):
         loop.parts.begin_call(self.step.key)
         self.step.goes_on = loop.parts.goes_on
         if loop.optimizer is not None and not loop.parts.goes_on:
-            self.recorder.take_point(loop.steps_done(), loop.optimizer)
+            loop.take_point()
 
     def asked(self):
         """(iterator, how often it was asked) of the one that the last batch came of; None where none was asked, but
@@ -143,7 +182,7 @@ class PlainSteps(object):
         if self.first and self.loop.optimizer is None:
             self.begin()
         if self.step is not None:
-            if self.step.loss is not None and self.unapplied is None:
+            if self.step.loss is not None and not self.step.applied and self.unapplied is None:
                 self.unapplied = sources.user_line()
             self.step.key = None  # nothing was applied: it goes on with another batch
         self.counts[id(iterator)] = self.counts.get(id(iterator), 0) + 1
@@ -206,6 +245,9 @@ class PlainSteps(object):
     def assign(self, original, variable, *args, **kwargs):
         """A call of ``variable.assign``, or of one that adds to it or takes away."""
         step = self.step
+        traced = getattr(self.recorder.tracing, "step", None)
+        if step is None and traced is not None and traced.plain:
+            self.about_to_move(traced, variable)
         if step is None:
             own = not self.applying and not self.busy()
             if own and self.loop.dirty and self.recorder.part_of(variable) is not None:
@@ -217,13 +259,20 @@ class PlainSteps(object):
             self.before[id(variable)] = variable, variable.numpy()
         if not any(variable is one for one in step.assigned):
             step.assigned.append(variable)
+        by_hand = any(variable is one for _, one in step.taken) and not self.applying and not step.applied
+        if by_hand and self.loop.over() and not step.goes_on:
+            return variable.read_value()  # no step follows the last one
+        self.about_to_move(step, variable)
         return original(variable, *args, **kwargs)
 
     def end_of_step(self):
         """Writes the step under way, if its gradients were applied."""
         step = self.step
+        if step is not None:
+            self.take_by_hand(step, step.assigned)
         if step is None or not step.applied:
             return
+        self.move_further(step)
         self.step = self.recorder.tracing.step = None
         loop = self.loop
         if step.loss is None or not loop.recordable([step], graph=None):
@@ -258,10 +307,12 @@ class PlainSteps(object):
         if self.element is None:
             loop.folder.note_unrecorded("an eager loop whose batches come of no tf.data.Dataset", self.line)
             raise SystemExit(0)
-        step.optimizer = self.recorder.together(step.optimizers)
+            step.moved = [*step.moved, *one.moved]
+        step.optimizer = self.recorder.together(step.optimizers) if step.optimizers else self.by_hand
         step.kept = self.kept_beside(self.tf, None, step, ())
         for variable, value in self.before.values():  # counts of the program's own, say
             variable.assign(value)
+        loop.counts.note([variable for variable, _ in self.before.values()])
         self.before = {}
         with self.tf.init_scope():
             loop.begin(self.make_trained(step), self.tf.distribute.get_strategy())

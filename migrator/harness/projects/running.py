@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from migrator.harness import session as sessions
 from migrator.harness.case import Case, CaseError, make_case
-from migrator.harness.environments import Extra, migrated_python, original_python
+from migrator.harness.environments import Extra, first_python, migrated_python, original_python
 from migrator.harness.notebook_scripts import as_script
 from migrator.harness.projects.programs import Program
 from migrator.harness.projects.settings import VerifySettings
@@ -107,7 +108,8 @@ def verify_programs(
                         case, names = case_of(program, trees, asked, notebooks)
                         if session is None:
                             pythons = original_python(extra=extra), migrated_python(extra=extra)
-                            opened = sessions.open_session(*pythons, keras=keras, runner=asked.runner)
+                            first = partial(first_python, extra=extra)
+                            opened = sessions.open_session(*pythons, keras, asked.runner, first_python=first)
                             session = stack.enter_context(opened)
                         case = replace(case, log_dir=folder / place_of(program) / "logs")
                         report = renamed(sessions.verify(case, progress, session=session), names)

@@ -32,7 +32,7 @@ class ProgramSettings:
     requirements: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     keras: Literal["2", "3"] = "2"
-    original_tensorflow: Literal["auto", "1", "2.15", "2.21"] = "auto"
+    original_tensorflow: Literal["auto", "1", "1.15", "2.15", "2.21"] = "auto"
     devices: int = 1
     tpu_cores: int = 1
     timeout: float = 0.0

@@ -1,0 +1,24 @@
+"""Counts of steps that a loop keeps in variables of its own, as for its learning rate or for the decay of an average:
+single steps (points.py) start with other counts than the program has come to.
+"""
+
+
+class OwnCounts(object):
+    """Those of one program: variables without a shape that its first step has made greater by one."""
+
+    def __init__(self):
+        self.began = {}  # id -> (variable, what it held before the first step)
+        self.counts = None  # [(variable, what it held before the first step)] of those that count
+
+    def note(self, variables):
+        """Takes up what a step assigns, before it is run for the first time."""
+        for one in variables:
+            if one.shape.rank == 0 and (one.dtype.is_integer or one.dtype.is_floating):
+                self.began.setdefault(id(one), (one, one.numpy()))
+
+    def start_from(self, step):
+        """Gives the counts what they hold before this step (from 1). The first step must have been taken."""
+        if self.counts is None:
+            self.counts = [(one, value) for one, value in self.began.values() if one.numpy() - value == 1]
+        for one, value in self.counts:
+            one.assign(value + (step - 1))
