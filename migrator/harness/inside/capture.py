@@ -115,6 +115,7 @@ class Capture(object):
         self.draw_loops = []  # in how many loops each is drawn
         self.dropouts = []  # (rate, shape of an example, Sources) of every dropout at work
         self.optimizer_line = None
+        self.train_op = None  # of an Estimator
         self.own_rate = None  # of an optimizer class of the program's own
         self.local = None  # [(gradient, variable)] of this replica alone, where applied ones are of all replicas
         self.conditional = False  # gradients are applied by a condition: they were added up before

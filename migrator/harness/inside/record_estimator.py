@@ -444,6 +444,8 @@ def install(plan, folder):
         shares = recorder.replicas > 1 and _KERAS_MODELS in getattr(self._model_fn, "__module__", "")
         if (recorder.local_replicas > 1 or shares) and recorder.capture is not None:
             recorder.capture.reduced = spec.loss
+        if recorder.capture is not None and strategy is None:
+            recorder.capture.train_op = getattr(spec.train_op, "op", spec.train_op)
         if recorder.effects is not None:
             for hook in worker_hooks:
                 recorder.effects.watch_hook(hook)

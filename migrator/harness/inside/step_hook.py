@@ -55,6 +55,27 @@ def averaging(graph):
     ]
 
 
+def is_source(operation):
+    """Whether an operation gives a step its data."""
+    return operation.type.startswith(("IteratorGetNext", "QueueDequeue", "Placeholder"))
+
+
+def ahead_of_data(train, model):
+    """Those parts of a model that the operation ``train`` assigns whatever its data are, as a vector that follows the
+    weights: a run that finds no more data may still have moved them.
+    """
+    if train is None:
+        return []
+    graph = train.graph
+    moved = set()
+    for operation in map(graph.get_operation_by_name, ancestors([train])):
+        if operation.type.startswith("Assign") and operation.inputs:
+            reached = map(graph.get_operation_by_name, ancestors([operation]))
+            if not any(is_source(one) for one in reached):
+                moved.add(operation.inputs[0].op.name)
+    return [part for part in model if any(component(one).op.name in moved for one in part.copies)]
+
+
 def dense(tf, gradient, variable):
     """A gradient with a row for each of the variable's."""
     if not isinstance(gradient, tf.IndexedSlices):
@@ -86,6 +107,8 @@ def hook_class(recorder, hooks):
             capture = self.capture = recorder.capture
             self.model = capture.model_parts(tf)
             self.slots = capture.slot_parts(tf, self.model)
+            self.ahead = ahead_of_data(capture.train_op, self.model) if turns is None else []
+            self.behind = {}  # what those of them held behind the last step
             by_name = {part.variable.op.name: part for part in self.model}
             self.gradient_parts = []
             gradients = []
@@ -215,6 +238,9 @@ def hook_class(recorder, hooks):
             parts.write_once(folder.file("steps", stamp), results["step"])
             if "activations" in results:
                 parts.atomic_write(folder.file("activations", "%08d" % number), results["activations"])
+            if self.ahead:
+                values = run_context.session.run([part.copies for part in self.ahead])
+                self.behind = {id(part): copies for part, copies in zip(self.ahead, values)}
             self.saw_regular(results)
             if "gradients" in results:
                 whole = parts.join(self.gradient_parts, results["gradients"])
@@ -250,6 +276,7 @@ def hook_class(recorder, hooks):
             self.recorded_state = number
             slots = {name: values for name, (_, values) in self.slots.items()}
             values, slots = session.run([[part.copies for part in self.model], slots])
+            values = [self.behind.get(id(part), copies) for part, copies in zip(self.model, values)]
             whole = parts.join(self.model, [parts.of_replicas(copies) for copies in values])
             parts.write_arrays(place("states", "%08d.npz" % number), whole)
             whole = {}
