@@ -49,8 +49,8 @@ class Case:
     set that an evaluation takes (None: all); `steps` is no more than that then. `room` says what the recordings keep
     of the weights, once the original has shown how many there are. `time_alike`: dropouts drop the same features at
     each time step. `anew`: they drop others at each step of the training, the same ones in both programs. `one_order`:
-    the shuffles of both programs have one seed, and give each pass the order of the first. `brief`: no known-bad versions
-    of the migrated program are run, and no replicates of the original, since only what agrees strictly is to be found.
+    the shuffles of both programs have one seed, and give each pass the order of the first. `brief`: known-bad versions
+    of the migrated program and replicates of the original are left out: only what agrees strictly is to be found.
     """
 
     original: Path

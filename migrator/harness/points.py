@@ -229,8 +229,8 @@ def _repeats(
     own: Collection[str] = (),
 ) -> bool:
     """Whether single steps of a program are those of its training, wherever that was where the original was, and have
-    its learning rates; where these are not known, weights have moved alike. So have slots of its `own` kinds, which variables of the program are: averages of weights whose
-    decay comes of a count that it keeps itself, say.
+    its learning rates; where these are not known, weights have moved alike. So have slots of its `own` kinds, which
+    variables of the program are: averages of weights whose decay comes of a count that it keeps itself, say.
 
     Where they are not, the program did not start from what it was given, or does more in a step than its state tells,
     and its single steps say nothing about it.

@@ -1033,9 +1033,7 @@ def _origins(described: dict[str, Any] | None) -> Origins | None:
 
 def _other_trainings(tasks: Mapping[str, Path]) -> int:
     paths = [folder / "other_trainings.jsonl" for folder in tasks.values()]
-    models = [
-        {json.loads(line)["model"] for line in path.read_text().splitlines()} for path in paths if path.exists()
-    ]
+    models = [{json.loads(line)["model"] for line in path.read_text().splitlines()} for path in paths if path.exists()]
     return max((len(one) for one in models), default=0)
 
 

@@ -152,8 +152,10 @@ def open_session(
             own = os.environ.get(environments.original_specification().variable)
             # What the user names for originals runs all of them.
             python = None if own else (first_python or environments.first_python)()
-            return original if python is None else stack.enter_context(
-                make(python, "original", folder=Path(folder), gpu=gpu)
+            return (
+                original
+                if python is None
+                else stack.enter_context(make(python, "original", folder=Path(folder), gpu=gpu))
             )
 
         yield Session(original, migrated, Path(folder), _count(), tensorflow2, tensorflow115)

@@ -490,9 +490,7 @@ def _briefly(session: Session, case: Case, first: Findings, progress: OnProgress
     pair = _evaluated(case, evidence, found)
     if pair is None or not _agree_strictly(case, evidence, found, differ):
         return findings
-    strict = tolerance.derive(
-        evidence.main.recording, (), versions_differ=differ, added=found.terms.weights.added
-    )
+    strict = tolerance.derive(evidence.main.recording, (), versions_differ=differ, added=found.terms.weights.added)
     return replace(findings, levels=(*found.levels, l8_artefacts.judge(*pair, strict).level))
 
 

@@ -77,6 +77,10 @@ def test_the_headline_in_plain_words() -> None:
     assert grade.headline(replace(one, artefacts=names)).endswith(
         "and the evaluations, predictions and exported models with the same weights agree too"
     )
+    left = ("checkpoints", "training of model 3", "training of model 2, its first weights")
+    assert grade.headline(replace(one, missing=left)).endswith(
+        "agree too; not every model that the script trains was compared: training of model 3"
+    )
 
 
 @pytest.mark.parametrize(

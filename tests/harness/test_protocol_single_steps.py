@@ -206,6 +206,24 @@ def test_averages_by_a_count_of_the_programs_own_are_no_single_steps() -> None:
     assert points._repeats(recording, recording, apart, chosen)  # a slot of the optimizer: the levels judge it
 
 
+def test_steps_whose_rate_is_not_known_are_those_that_move_the_weights_alike() -> None:
+    """A loop that counts its steps in Python takes single steps with other counts."""
+    recording = run(Program(optimizer="momentum", steps=8))
+    blind = replace(recording, steps=tuple(replace(one, learning_rate=None) for one in recording.steps))
+    chosen = [one for one in points.choose(recording) if not one.stress and one.step <= 8]
+    place = next(n for n, one in enumerate(chosen, 1) if one.step == 2)
+    steps = tuple(replace(blind.steps[one.step - 1], number=n) for n, one in enumerate(chosen, 1))
+    before, after = recording.states[1], recording.states[2]
+    further = {name: before[name] + 1.05 * (value - before[name]) for name, value in after.items()}
+    for states, repeats in ((after, True), (further, False)):
+        single = replace(blind, steps=steps, states={place: states})
+        assert points._repeats(recording, blind, single, chosen) is repeats
+    rated = replace(
+        recording, steps=tuple(replace(recording.steps[one.step - 1], number=n) for n, one in enumerate(chosen, 1))
+    )
+    assert points._repeats(recording, recording, replace(rated, states={place: further}), chosen)  # L4b judges it
+
+
 def test_a_stressed_point_changes_float_numbers_only() -> None:
     recording = run(Program(steps=2))
     point = points.Point(4, 1, recording.batches[:1], features=30.0)

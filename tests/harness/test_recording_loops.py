@@ -464,14 +464,68 @@ def test_an_eager_loop_that_gets_its_batches_of_no_dataset_is_not_recorded(loops
         loops.run(NO_DATASET.replace("list(data(32, 1).as_numpy_iterator())", "[(np.ones((8, 3), np.float32),) * 2]"))
 
 
-def test_an_eager_loop_that_moves_its_weights_by_hand_is_not_recorded(loops: Loops) -> None:
+BY_HAND = """
+speeds = [tf.Variable(tf.zeros(weight.shape)) for weight in model.trainable_variables]
+count = tf.Variable(0)
+
+
+def train_step(inputs):
+    features, labels = inputs
+    with tf.GradientTape() as tape:
+        loss = compute_loss(labels, model(features, training=True))
+    count.assign_add(1)
+    weights = model.trainable_variables
+    rate = tf.where(count > 2, 0.05, 0.1)
+    for weight, speed, gradient in zip(weights, speeds, tape.gradient(loss, weights)):
+        speed.assign(0.9 * speed + gradient)
+        weight.assign_sub(rate * speed)
+    return loss
+"""
+
+
+@pytest.mark.parametrize("body", [WITHOUT_STRATEGY, EAGER])
+def test_a_loop_that_moves_its_weights_by_hand_is_recorded(
+    loops: Loops, one: tuple[Recording, Path], body: str
+) -> None:
+    recording, folder = loops.run(BY_HAND + body)
+    # As with an optimizer, as long as the rates are those of one.
+    np.testing.assert_allclose(losses(recording)[:3], losses(one[0])[:3], rtol=2e-6)
+    weights = [variable.name for variable in one[0].variables]
+    assert [variable.name for variable in recording.variables][:4] == weights and len(recording.variables) == 8
+    for name in weights:
+        np.testing.assert_allclose(recording.states[1][name], one[0].states[1][name], rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(recording.gradients[3][name], one[0].gradients[3][name], rtol=1e-4, atol=1e-6)
+    # Nothing has a rate to make greater: the moves are.
+    control = loops.run(BY_HAND + body, initial=loops.save(recording), steps=1, learning_rate_factor=2.0)[0]
+    begun, name = recording.initial, weights[0]
+    moved = begun[name] + 2.0 * (recording.states[1][name] - begun[name])
+    np.testing.assert_allclose(control.states[1][name], moved, rtol=1e-5, atol=1e-7)
+    # A step by itself has the count of the training, which the program keeps for its rate.
+    with (folder / "weights.npz").open("wb") as file:
+        np.savez(file, **recording.states[1])  # type: ignore[arg-type]
+    points = [{"step": n, "weights": str(file.name), "slots": None} for n in (1, 2, 3)]
+    for point in points[1:]:
+        point["slots"] = str(folder / "none.npz")
+    np.savez(folder / "none.npz")
+    batch = chosen_batches(folder / "record", folder, [((recording.batches[place],), _as_it_is) for place in (0, 1, 1)])
+    given = {"initial": loops.save(recording), "replay": str(batch), "points": points, "state_steps": [2, 3]}
+    single = loops.run(BY_HAND + body, **given)[0]
+    before = recording.states[1][name]
+    steps = [single.states[place][name] - before for place in (2, 3)]
+    np.testing.assert_allclose(steps[1], 0.5 * steps[0], rtol=1e-3, atol=1e-7)
+
+
+def _as_it_is(path: str, value: np.ndarray) -> np.ndarray:
+    return value
+
+
+def test_an_eager_loop_that_leaves_its_gradients_alone_is_not_recorded(loops: Loops) -> None:
     step = """
 def train_step(inputs):
     features, labels = inputs
     with tf.GradientTape() as tape:
         loss = compute_loss(labels, model(features, training=True))
-    for variable, gradient in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables)):
-        variable.assign_sub(0.1 * gradient)
+    tape.gradient(loss, model.trainable_variables)
     return loss
 """
     with pytest.raises(UnrecordedTraining, match="gradients that no optimizer of Keras applies"):

@@ -560,22 +560,75 @@ def test_steps_limit_both_trainings(opened: session.Session) -> None:
     assert {tuple(s["steps"]) for s in made.document["series"]} == {(1, 2, 3, 4)}
 
 
-@pytest.mark.parametrize(("required", "places", "told"), [((), [1], True), (("artefacts",), [1, 2, 3, 4, 5], False)])
-def test_all_models_are_compared_where_all_artefacts_are_wanted(
-    required: tuple[str, ...], places: list[int], told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("required", "count", "in_brief", "whole", "told"),
+    [
+        ((), 5, [2, 3, 4, 5], [1], False),
+        ((), 30, list(range(2, 12)), [1], True),
+        (("artefacts",), 5, [], [1, 2, 3, 4, 5], False),
+    ],
+)
+@pytest.mark.parametrize("agrees", [True, False])
+def test_all_models_are_compared(
+    required: tuple[str, ...],
+    count: int,
+    in_brief: list[int],
+    whole: list[int],
+    told: bool,
+    agrees: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    def found(case: session.Case) -> session.Findings:
-        recording = replace(run(Program(steps=2)), other_trainings=5, training=case.training)
+    asked: dict[bool, list[int]] = {True: [], False: []}
+
+    def found(case: session.Case, *levels: LevelResult) -> session.Findings:
+        recording = replace(run(Program(steps=2)), other_trainings=count, training=case.training)
         evidence = session.OriginalEvidence(
             Run("original", "original", RunOutcome(tmp_path, (), None, 1.0), recording), None, None
         )
-        return session.Findings(case, evidence, MigratedEvidence())
+        return session.Findings(case, evidence, MigratedEvidence(), levels)
 
-    monkeypatch.setattr(session, "_compared", lambda case, *others: found(case))
+    def compared(case: session.Case, *others: object) -> session.Findings:
+        asked[False].append(case.training)
+        return found(case)
+
+    def briefly(opened: None, case: session.Case, *others: object) -> session.Findings:
+        assert case.brief
+        asked[True].append(case.training)
+        return found(case, *([LevelResult("L0", "", Status.EQUIVALENT, "")] if agrees else []))
+
+    monkeypatch.setattr(session, "_compared", compared)
+    monkeypatch.setattr(session, "_briefly", briefly)
     case = session.Case(tmp_path / "a.py", tmp_path / "b.py", required=required)
     made = session._with_other_models(None, found(case), lambda _: None)  # type: ignore[arg-type]
+    # What does not agree in one run of each program is compared with all that belongs to it.
+    assert asked[True] == in_brief and asked[False] == sorted([*whole, *([] if agrees else in_brief)])
     names = [one.name for one in made.artefacts]
+    places = sorted([*whole, *in_brief])
     assert names == [l8_artefacts.model(place) for place in places] + [l8_artefacts.OTHER_MODELS] * told
+    assert {one.status for one in made.artefacts if agrees and in_brief} <= {l8_artefacts.SAME, "not compared"}
+
+
+@pytest.mark.parametrize(
+    ("trained", "loop", "status"),
+    [(0, False, l8_artefacts.DIFFERENT), (1, False, l8_artefacts.MISSING), (0, True, l8_artefacts.MISSING)],
+)
+def test_a_model_that_the_migrated_program_does_not_train(
+    trained: int, loop: bool, status: str, tmp_path: Path
+) -> None:
+    """Of models that a loop trains not all are counted."""
+
+    def made(**changes: Any) -> Run:
+        recording = replace(run(Program(steps=2)), **changes)
+        return Run("a", "migrated", RunOutcome(tmp_path, (), None, 1.0), recording)
+
+    evidence = session.OriginalEvidence(made(other_trainings=1), None, None)
+    theirs = MigratedEvidence(main=made(other_trainings=trained, loop=loop))
+    case = session.Case(tmp_path / "a.py", tmp_path / "b.py")
+    first = session.Findings(case, evidence, theirs)
+    told = session._other_model(1, replace(first, case=replace(case, training=1)), first, 2)
+    assert told.status == status
+    assert ("trains 2 models, and the migrated program 1 model" in told.detail) == (status == l8_artefacts.DIFFERENT)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from migrator.harness.versions import OriginalRuns, written_for
 
 FIRST = OriginalRuns.TENSORFLOW1
+CONTRIB = OriginalRuns.TENSORFLOW115
 SECOND = OriginalRuns.FIRST_KERAS2
 
 
@@ -25,7 +26,9 @@ SECOND = OriginalRuns.FIRST_KERAS2
         ("import tensorflow as tf\ntf.compat.v1.train.AdamOptimizer()\ntf.keras.Sequential([])\n", FIRST),
         ("import tensorflow as tf\ntf.train.AdamOptimizer().minimize(loss)\n", FIRST),
         ("import tensorflow as tf\nsession = tf.Session()\ntf.keras.Sequential([])\n", FIRST),
-        ("import tensorflow as tf\ntf.contrib.layers.fully_connected(x, 3)\n", FIRST),
+        ("import tensorflow as tf\ntf.contrib.layers.fully_connected(x, 3)\n", CONTRIB),
+        ("from tensorflow.contrib import slim\nslim.conv2d(x, 3, 3)\n", CONTRIB),
+        ("import tensorflow.contrib.slim as slim\nslim.conv2d(x, 3, 3)\n", CONTRIB),
         ("from tensorflow.estimator import Estimator\nEstimator(model_fn)\n", FIRST),
         ("import tensorflow as tf\ngetattr(tf, 'Session')()\n", FIRST),
         ("import tensorflow as tf\nv1 = tf.compat.v1\nv1.Session()\n", FIRST),
@@ -50,3 +53,6 @@ def test_modules_beside_the_script_count(tmp_path: Path) -> None:
     assert written_for(script) is SECOND
     (package / "model.py").write_text("import tensorflow as tf\nrun = tf.estimator.Estimator(f).train\n")
     assert written_for(script) is FIRST
+    script.write_text(script.read_text() + "tf.estimator.Estimator(f)\n")
+    (package / "model.py").write_text("from tensorflow.contrib.layers import fully_connected as run\nrun(1, 2)\n")
+    assert written_for(script) is CONTRIB

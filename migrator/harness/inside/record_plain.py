@@ -1,9 +1,11 @@
 """Records loops without ``strategy.run``: steps that are a ``tf.function``, and steps that are run eagerly.
 
 A ``tf.function`` that takes gradients and has an optimizer of Keras apply them is a step, as what ``strategy.run`` runs
-is one (record_loop.py). So is one that assigns new values to the variables itself, by hand: what such a step keeps beside
-them, as momenta, is known by its form. Eagerly, a step begins where a GradientTape is entered and ends where the program asks for its
-next batch or enters the next tape after gradients were applied; all optimizers that applied some took part.
+is one (record_loop.py). So is one that assigns new values to the variables itself, by hand: what such a step keeps
+beside them, as momenta, is known by its form.
+
+Eagerly, a step begins where a GradientTape is entered and ends where the program asks for its next batch or enters the
+next tape after gradients were applied; all optimizers that applied some took part.
 
 What an eager step trains is only known when it is over. So the first one is made twice: its gradients are not applied,
 the weights get the values to start from, and the program's dataset gives the same batch once more.
@@ -16,6 +18,12 @@ import batches
 import parts
 import record_mesh
 import sources
+from keras_variables import copies
+
+
+def _asked(step, variable):
+    """Whether a step has asked for the gradient of this variable, or of what it is a copy of."""
+    return any(variable is copy for _, one in step.taken for copy in copies(one))
 
 
 ON_ONE_BATCH = 8  # a program that takes more steps than these on its first batch may never ask for a second
@@ -66,11 +74,15 @@ class PlainSteps(object):
         of. ``assigned`` are all variables that it gives values.
         """
         ids = {id(one) for one in assigned}
-        pairs = [(gradient, one) for gradient, one in step.taken if gradient is not None and id(one) in ids]
+        pairs = [
+            (gradient, one)
+            for gradient, one in step.taken
+            if gradient is not None and any(id(copy) in ids for copy in copies(one))
+        ]
         if step.loss is None or step.applied or not pairs:
             return
         step.gradients, step.applied = pairs, 1
-        trained = {id(one) for _, one in pairs}
+        trained = {id(copy) for _, one in pairs for copy in copies(one)}
         step.moved = [one for one in assigned if id(one) not in trained]
         if self.by_hand is None:
             with self.tf.init_scope():
@@ -82,7 +94,7 @@ class PlainSteps(object):
         """Notes what a variable that a step trains held before the step assigns it by hand, where the step is to be
         greater than it is: nothing has a rate that could be made greater.
         """
-        if self.recorder.factor != 1.0 and not self.applying and any(variable is one for _, one in step.taken):
+        if self.recorder.factor != 1.0 and not self.applying and _asked(step, variable):
             step.began.setdefault(id(variable), (variable, variable.read_value()))
 
     def move_further(self, step):
@@ -259,7 +271,7 @@ class PlainSteps(object):
             self.before[id(variable)] = variable, variable.numpy()
         if not any(variable is one for one in step.assigned):
             step.assigned.append(variable)
-        by_hand = any(variable is one for _, one in step.taken) and not self.applying and not step.applied
+        by_hand = _asked(step, variable) and not self.applying and not step.applied
         if by_hand and self.loop.over() and not step.goes_on:
             return variable.read_value()  # no step follows the last one
         self.about_to_move(step, variable)
