@@ -409,7 +409,11 @@ def command(
                 if extra or runner != "local" or gpu:
                     pythons = original_python(_say, extra), migrated_python(_say, extra)
                     with session.open_session(
-                        *pythons, case.keras, runner, gpu, first_python=lambda: first_python(_say, extra)
+                        *pythons,
+                        keras=case.keras,
+                        runner=runner,
+                        gpu=gpu,
+                        first_python=lambda: first_python(_say, extra),
                     ) as opened:
                         report = session.verify(case, progress, session=opened)
                 else:

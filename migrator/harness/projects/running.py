@@ -109,7 +109,9 @@ def verify_programs(
                         if session is None:
                             pythons = original_python(extra=extra), migrated_python(extra=extra)
                             first = partial(first_python, extra=extra)
-                            opened = sessions.open_session(*pythons, keras, asked.runner, first_python=first)
+                            opened = sessions.open_session(
+                                *pythons, keras=keras, runner=asked.runner, first_python=first
+                            )
                             session = stack.enter_context(opened)
                         case = replace(case, log_dir=folder / place_of(program) / "logs")
                         report = renamed(sessions.verify(case, progress, session=session), names)
