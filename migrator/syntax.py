@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 #: What is raised for a text that is not Python, or that Python gives up on.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -49,6 +50,40 @@ def tree_of(text: str) -> ast.Module:
     return _TREES.of(text)
 
 
+def children_of(node: ast.AST) -> list[ast.AST]:
+    """What `ast.iter_child_nodes` gives, in half the time and without the contexts of names (`ast.Load()`)."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [one for one in value if isinstance(one, ast.AST)]
+        elif isinstance(value, ast.AST) and name != "ctx":
+            found.append(value)
+    return found
+
+
+def walked(tree: ast.AST) -> list[ast.AST]:
+    """A node and all below it, in the order of `ast.walk`, without the contexts of names."""
+    found = [tree]
+    for node in found:
+        found += children_of(node)
+    return found
+
+
+@lru_cache(maxsize=32)
+def parents_in(tree: ast.Module) -> Mapping[ast.AST, ast.AST]:
+    """The node around each node of a tree, which nobody may change: found once for the programs that share a file."""
+    found: dict[ast.AST, ast.AST] = {}
+    queue: list[ast.AST] = [tree]
+    while queue:
+        node = queue.pop()
+        below = children_of(node)
+        queue += below
+        for child in below:
+            found[child] = node
+    return found
+
+
 def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
     """A statement and every one below it, or below a tree, in the order of `ast.walk`, which takes expressions, too."""
     queue: deque[ast.AST] = deque([node])
@@ -62,4 +97,4 @@ def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
             queue.extend(getattr(one, name, ()))
 
 
-__all__ = ["NOT_PYTHON", "statements_in", "tree_of"]
+__all__ = ["NOT_PYTHON", "children_of", "parents_in", "statements_in", "tree_of", "walked"]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from migrator.bridge.support import MARK_INSIDE
 from migrator.names.standard import STANDARD_MODULES
+from migrator.syntax import walked
 
 #: Functions of the library that are called where the support file is imported, if it holds them.
 SETUP = ("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers", "build_in_default_graph", "start_servers")
@@ -208,7 +209,7 @@ class _Module:
         own = inside | {one for one, _ in nodes}
         definitions = []
         for one, node in nodes:
-            read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+            read = {n.id for n in walked(node) if isinstance(n, ast.Name)}
             constant = isinstance(node, (ast.Assign, ast.AnnAssign))
             needs = frozenset((read & own) - {one})
             definitions.append(Definition(one, _text(node, lines), needs, frozenset(read & imports.keys()), constant))
@@ -294,9 +295,9 @@ def without_section(text: str) -> str:
 def _indented(text: str) -> str:
     """Code for the body of a function; strings of several lines stay, but for docstrings."""
     tree = ast.parse(text)
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    documentation = {id(node.value) for node in walked(tree) if isinstance(node, ast.Expr)}
     inside: set[int] = set()
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, (ast.JoinedStr, ast.Constant)) and id(node) not in documentation:
             inside |= set(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
     lines = text.split("\n")

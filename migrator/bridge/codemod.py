@@ -11,7 +11,6 @@ import builtins
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from migrator.bridge.answers import is_public, public_names
 from migrator.bridge.homes import Home, Kind, home_of
@@ -26,7 +25,7 @@ from migrator.names.references import Binding, Names, Reference, chain_of, read_
 from migrator.names.spelling import canonical, rooted
 from migrator.names.standard import STANDARD_MODULES
 from migrator.rules.tf2_names import REMOVED
-from migrator.syntax import tree_of
+from migrator.syntax import parents_in, tree_of
 
 _ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow_core", "tensorflow.compat.v2")
 _V1 = "tensorflow.compat.v1"
@@ -211,10 +210,10 @@ class _File:
         self.gone: dict[Binding, int] = {}
         self.deleted: set[ast.stmt] = set()
 
-    @cached_property
-    def parents(self) -> dict[ast.AST, ast.AST]:
+    @property
+    def parents(self) -> Mapping[ast.AST, ast.AST]:
         """The node around each node."""
-        return {child: node for node in ast.walk(self.names.tree) for child in ast.iter_child_nodes(node)}
+        return parents_in(self.names.tree)
 
     def run(self) -> Bridged:
         for star in self.names.stars:

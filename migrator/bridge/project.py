@@ -41,6 +41,7 @@ from migrator.names.standing import needs_tensorflow_1, standing
 from migrator.source.discovery import SUFFIXES
 from migrator.source.notebooks import END_OF_CELL, NEW_CELL
 from migrator.source.reading import is_notebook
+from migrator.syntax import walked
 from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 
 _SHAPES = re.compile(r"\.value\b|\bDimension\b|\.dims\b")
@@ -322,9 +323,9 @@ class _Project:
             if edge.what:
                 taken.add(edge.what)
                 continue
-            module = [one for one in ast.walk(self.imports.trees[edge.importer]) if isinstance(one, ast.Name)]
+            module = [one for one in walked(self.imports.trees[edge.importer]) if isinstance(one, ast.Name)]
             uses = [one for one in module if one.id == edge.name]
-            read = [one for one in ast.walk(self.imports.trees[edge.importer]) if isinstance(one, ast.Attribute)]
+            read = [one for one in walked(self.imports.trees[edge.importer]) if isinstance(one, ast.Attribute)]
             attributes = [one.attr for one in read if isinstance(one.value, ast.Name) and one.value.id == edge.name]
             if len(attributes) != len(uses):  # the module itself is given to something
                 return False
@@ -391,7 +392,7 @@ class _Project:
             return found
         found.update(self._given(path))
         for node in tree.body:
-            for one in ast.walk(node) if isinstance(node, (ast.Try, ast.If)) else (node,):
+            for one in walked(node) if isinstance(node, (ast.Try, ast.If)) else (node,):
                 if isinstance(one, ast.Import):
                     for alias in one.names:
                         if (package := alias.name.partition(".")[0]) in _PACKAGES:
@@ -417,7 +418,7 @@ class _Project:
         made: list[ast.AST] = []
         given: list[ast.AST] = []
         trained: list[ast.AST] = []
-        for node in ast.walk(names.tree):
+        for node in walked(names.tree):
             if isinstance(node, ast.Call):
                 name = heads.get(node.func, "")
                 values = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -441,11 +442,11 @@ class _Project:
         if not places or is_for_two(self.texts[path], names):
             return []
         apart: set[ast.AST] = set()  # what only speaks of the type, or is for another version
-        for node in ast.walk(names.tree):
+        for node in walked(names.tree):
             for one in _types_of(node):
-                apart.update(ast.walk(one))
+                apart.update(walked(one))
             if isinstance(node, ast.If) and "version" in ast.unparse(node.test).lower():
-                apart.update(ast.walk(node))
+                apart.update(walked(node))
         found = [first for last, first in places.items() if last not in apart]
         return sorted(found, key=lambda one: (one.lineno, one.col_offset))
 

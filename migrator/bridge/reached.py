@@ -13,6 +13,7 @@ import libcst as cst
 from migrator.ir.files import Parsed, Together
 from migrator.ir.program import understood
 from migrator.names.spelling import canonical
+from migrator.syntax import walked
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -60,7 +61,7 @@ def reached(modules: Mapping[Path, cst.Module | None], trees: Sequence[ast.AST],
     always = frozenset(canonical(symbol) for symbol, holds in known if holds)
     sometimes = frozenset(canonical(symbol) for symbol, _ in known) - always
     nodes = [*program.evaluator.called, *(node for graph in graphs for node in graph.entered)]
-    defined = Counter(one.name for tree in trees for one in ast.walk(tree) if isinstance(one, _FUNCTIONS))
+    defined = Counter(one.name for tree in trees for one in walked(tree) if isinstance(one, _FUNCTIONS))
     called = Counter(one.name.value for one in {*nodes} if isinstance(one, cst.FunctionDef))
     mentioned = frozenset(name for tree in trees for name in _mentioned(tree, frozenset(called)))
     partly = {name for name, count in called.items() if count < defined[name]}  # some of the functions of a name

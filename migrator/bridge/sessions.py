@@ -13,6 +13,7 @@ from typing import Union
 
 from migrator.bridge.table import is_maker, is_trainer
 from migrator.names.references import own_nodes
+from migrator.syntax import walked
 
 FUNCTION = "in_default_graph"
 #: Lets all of the program be in the default graph.
@@ -71,7 +72,7 @@ def own_sessions(
     found: list[OwnSession] = []
     if not _has_one_of(meanings, (*_SESSIONS, *_MONITORED)):
         return found
-    functions: list[Function | None] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    functions: list[Function | None] = [n for n in walked(tree) if isinstance(n, ast.FunctionDef)]
     for function in [None, *functions]:
         if function is not None and any(_last(one) == FUNCTION for one in function.decorator_list):
             continue
@@ -108,7 +109,7 @@ def needing_default_graph(
         return []
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     blocks: list[ast.AST] = [tree]
-    everything = list(ast.walk(tree))
+    everything = walked(tree)
     for node in everything:
         if isinstance(node, ast.FunctionDef) and not _is_decorated(node):
             nodes = list(own_nodes(node))
@@ -159,7 +160,7 @@ def _last(node: ast.expr) -> str:
 
 def _below(node: ast.With) -> Iterator[ast.AST]:
     for statement in node.body:
-        yield from ast.walk(statement)
+        yield from walked(statement)
 
 
 def _enters(node: ast.With, meanings: Mapping[ast.expr, str]) -> bool:

@@ -183,13 +183,25 @@ def mentions_of_functions(
     project: Project, everything: Everything, functions: Collection[cst.FunctionDef]
 ) -> list[tuple[ParsedFile, cst.CSTNode]]:
     """Where top-level functions, or methods, are mentioned."""
-    found: list[tuple[ParsedFile, cst.CSTNode]] = []
-    names = [function.name.value for function in functions]
+    return [(file, node) for file, node, _ in mentions_by_function(project, everything, functions)]
+
+
+def mentions_by_function(
+    project: Project, everything: Everything, functions: Collection[cst.FunctionDef]
+) -> list[tuple[ParsedFile, cst.CSTNode, cst.FunctionDef]]:
+    """Where top-level functions, or methods, are mentioned, each with the one that is meant.
+
+    A file that does not say the name of a function does not mention it.
+    """
+    found: list[tuple[ParsedFile, cst.CSTNode, cst.FunctionDef]] = []
     at_top = {function for file in project.files for function in file.functions.values()}
-    for file in everything.mentioning(names):
-        finder = _Mentions(project, file, functions, ())
+    for file in everything.mentioning([function.name.value for function in functions]):
+        text = everything.texts[file.path]
+        said = {function for function in functions if function.name.value in text}
+        finder = _Mentions(project, file, said, ())
         walk(file.module, finder)
-        found += [(file, node) for _, node in finder.found]
-        methods = [function.name.value for function in functions if function not in at_top]
-        found += [(file, node) for node in attributes_called(file.module, methods)]
+        found += [(file, node, function) for function, node in finder.found]
+        for function in functions:
+            if function in said and function not in at_top:
+                found += [(file, node, function) for node in attributes_called(file.module, [function.name.value])]
     return found

@@ -11,7 +11,7 @@ from migrator.emit.beside import respelled, respelled_session, respelled_test
 from migrator.emit.file import FileChanges, FileRewriter
 from migrator.emit.helper import emit_helper
 from migrator.emit.mesh import called, helper_on_mesh
-from migrator.migration.everything import mentions_of_functions
+from migrator.migration.everything import mentions_by_function, mentions_of_functions
 from migrator.migration.state import GroupState, is_within
 from migrator.names.imports import dotted
 from migrator.program.beside import tests, unused
@@ -268,13 +268,12 @@ def _unused_helpers(
 ) -> dict[cst.FunctionDef, ParsedFile]:
     """The helpers that nothing mentions but one another and what is left out."""
     left_out = _left_out(state, tables)
+    mentions = [
+        (file, node, helper)
+        for file, node, helper in mentions_by_function(state.project, state.everything, helpers.keys())
+        if helper not in makers or _test_around(file, node) is None
+    ]
     while True:
-        mentions = [
-            (file, node, helper)
-            for helper in helpers
-            for file, node in mentions_of_functions(state.project, state.everything, {helper})
-            if helper not in makers or _test_around(file, node) is None
-        ]
         inside = {node for _, node, _ in mentions for other in (*helpers, *left_out) if path_to(other, node)}
         for _, node, helper in mentions:
             _, models = state.inlined.get(helper, (None, []))
@@ -283,6 +282,7 @@ def _unused_helpers(
         if not used:
             return helpers
         helpers = {helper: file for helper, file in helpers.items() if helper not in used}
+        mentions = [one for one in mentions if one[2] in helpers]
 
 
 def _remove_hook_classes(state: GroupState, left_out: Sequence[cst.CSTNode]) -> None:

@@ -9,7 +9,7 @@ from typing import Union
 
 from migrator.names.patterns import captured
 from migrator.names.uses import uses
-from migrator.syntax import NOT_PYTHON, tree_of
+from migrator.syntax import NOT_PYTHON, children_of, tree_of, walked
 
 #: What datasets of `tf.data` had in TensorFlow 1, with what does the same in both versions.
 LACKING = {
@@ -73,12 +73,12 @@ class _Datasets:
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for node in ast.walk(self.tree):
-            for child in ast.iter_child_nodes(node):
+        for node in walked(self.tree):
+            for child in children_of(node):
                 self.parents[child] = node
 
     def found(self) -> Iterator[Method]:
-        for node in ast.walk(self.tree):
+        for node in walked(self.tree):
             if isinstance(node, ast.Attribute) and node.attr in LACKING and isinstance(node.ctx, ast.Load):
                 if self.is_dataset(node.value) and not self._is_guarded(node):
                     name = f"tf.data.Dataset.{node.attr}"
@@ -154,7 +154,7 @@ class _Datasets:
     def _given_to_self(self, node: ast.Attribute) -> list[ast.expr | None]:
         owner = next((scope for scope in self._scopes(node) if isinstance(scope, ast.ClassDef)), None)
         values: list[ast.expr | None] = []
-        for one in ast.walk(owner) if owner is not None else ():
+        for one in walked(owner) if owner is not None else ():
             if isinstance(one, ast.Attribute) and one.attr == node.attr and not isinstance(one.ctx, ast.Load):
                 around = self.parents.get(one)
                 value = around.value if isinstance(around, ast.Assign) and one in around.targets else None
@@ -190,12 +190,12 @@ def _begins_with(value: ast.expr, name: str) -> bool:
 
 
 def _in_scope(scope: ast.AST) -> Iterator[ast.AST]:
-    queue = list(ast.iter_child_nodes(scope))
+    queue = children_of(scope)
     while queue:
         node = queue.pop()
         yield node
         if not isinstance(node, _SCOPES):
-            queue += ast.iter_child_nodes(node)
+            queue += children_of(node)
 
 
 def _binds(node: ast.AST, name: str) -> bool:

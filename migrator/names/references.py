@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from migrator.names.patterns import captured
-from migrator.syntax import statements_in
+from migrator.syntax import children_of, statements_in
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -119,12 +119,12 @@ def chain_of(node: ast.expr) -> tuple[ast.expr, ...]:
 
 def own_nodes(block: ast.AST) -> Iterator[ast.AST]:
     """The nodes below a node, those of the functions in it left out."""
-    queue = list(ast.iter_child_nodes(block))
+    queue = children_of(block)
     while queue:
         node = queue.pop()
         yield node
         if not isinstance(node, _FUNCTIONS):
-            queue += ast.iter_child_nodes(node)
+            queue += children_of(node)
 
 
 class _Reader:
@@ -162,7 +162,7 @@ class _Reader:
                 self._visit(part, inner)
         elif isinstance(node, _COMPREHENSIONS):
             inner = Scope(node, scope)
-            for part in ast.iter_child_nodes(node):
+            for part in children_of(node):
                 self._visit(part, inner)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             kind = "global" if isinstance(node, ast.Global) else "nonlocal"
@@ -187,7 +187,7 @@ class _Reader:
             self._children(node, scope)
 
     def _children(self, node: ast.AST, scope: Scope) -> None:
-        for part in ast.iter_child_nodes(node):
+        for part in children_of(node):
             self._visit(part, scope)
 
     def _name(self, node: ast.Attribute | ast.Name, scope: Scope) -> None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Union
 
 from migrator.names.patterns import captured
-from migrator.syntax import NOT_PYTHON, tree_of
+from migrator.syntax import NOT_PYTHON, children_of, tree_of
 
 _TENSORFLOW = "tensorflow"
 _V1_OF_TWO = "tf.compat.v2.compat.v1."  # the same module as tf.compat.v1
@@ -136,10 +136,10 @@ class _Reader:
             inner = _Scope()
             for generator in node.generators:
                 _targets(generator.target, inner)
-            for child in ast.iter_child_nodes(node):
+            for child in children_of(node):
                 self._visit(child, (*scopes, inner), guarded)
         else:
-            for child in ast.iter_child_nodes(node):
+            for child in children_of(node):
                 self._visit(child, scopes, guarded)
 
     def _function(self, node: _Function, scopes: tuple[_Scope, ...], guarded: bool) -> None:
@@ -238,7 +238,7 @@ def _bind(body: list[ast.stmt], scope: _Scope, module: _Scope) -> None:
             scope.names.setdefault(node.name, set()).add(None)
         elif name := captured(node):
             scope.names.setdefault(name, set()).add(None)
-        queue += [child for child in ast.iter_child_nodes(node) if not isinstance(child, _LEAVES)][::-1]
+        queue += [child for child in children_of(node) if not isinstance(child, _LEAVES)][::-1]
     for name, value in aliases:
         use = _use(value, (module, scope), False)
         # `tf = tf.compat.v1` gives the name another meaning in the lines that follow; others are only shorter.

@@ -26,7 +26,7 @@ from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked, Further, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
-from migrator.walking import walk
+from migrator.walking import Transformer, walk
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statements = list[cst.BaseStatement]
@@ -723,7 +723,7 @@ class _Entries(cst.CSTVisitor):
         self.others += node.value == self.name
 
 
-class _EntriesNamed(cst.CSTTransformer):
+class _EntriesNamed(Transformer):
     """`name["key"]` becomes the entry's own name; `loss = loss` goes."""
 
     def __init__(self, name: str, named: Mapping[str, str], same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
@@ -793,7 +793,7 @@ class _Calls(cst.CSTVisitor):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _closed
 
 
-class _Substitution(cst.CSTTransformer):
+class _Substitution(Transformer):
     """Replaces names by expressions, and remembers for every new node where the old one stood."""
 
     def __init__(

@@ -68,6 +68,7 @@ class _Suspects:
 
     def __init__(self, file: ParsedFile, function: cst.FunctionDef) -> None:
         self.file = file
+        self.function = function
         self.names = {_MODE}
         self.flags = {_MODE}
         inner = {one for nested in functions_in(function) if nested is not function for one in nodes_in(nested)}
@@ -119,6 +120,8 @@ class _Suspects:
             return False
         if isinstance(value, cst.Name) and (value.value == _MODE or (not arg.star and self._is_said(value.value))):
             return False
+        if isinstance(value, cst.Name) and not arg.star and self._is_a_truth(value.value):
+            return False
         if isinstance(value, (cst.Dict, cst.Lambda)) or _says_whether(value) or _is_choice(value):
             return False
         return bool(names_in(value) & self.names) and self._chooses(value)
@@ -132,6 +135,14 @@ class _Suspects:
         literals = [node for one in compared for node in nodes_in(one) if isinstance(node, cst.SimpleString)]
         texts = [string(node) for node in literals]
         return all(text is None or text in ALL for text in texts)
+
+    def _is_a_truth(self, name: str) -> bool:
+        """Whether a name of the function is given nothing but what is true or false: `training = mode == TRAIN`."""
+        given = [node for bound, node in bindings(self.function) if bound == name]
+        stored = [one for one in self.nodes if isinstance(one, cst.Assign) and name in {n.value for n in _stored(one)}]
+        plain = [one for one in stored if len(one.targets) == 1 and isinstance(one.targets[0].target, cst.Name)]
+        said = len(plain) == len(stored) == len(given)
+        return said and bool(stored) and all(_says_whether(one.value) for one in stored)
 
     def _is_said(self, name: str) -> bool:
         """Whether a name is given its value once, by a conditional expression that says the mode."""

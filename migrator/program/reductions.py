@@ -147,8 +147,10 @@ def _without_forwarders(file: ParsedFile, old: ParsedFile, elsewhere: Callable[[
     """A function that only handed on to an Estimator what it was given goes with the last call of it."""
     edits = Edits()
     for name, function in file.functions.items():
-        value = returned(function) if "#" not in file.code(function) else None
+        value = returned(function)
         if not isinstance(value, cst.Call) or not any(arg.star for arg in value.args) or function.decorators:
+            continue
+        if "#" in file.code(function):
             continue
         made = (file.imports.tensorflow(value.func) or "").rpartition(".")[2]
         said, before = ([node.value for node in name_nodes(one.module)].count(name) for one in (file, old))

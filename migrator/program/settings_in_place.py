@@ -39,8 +39,8 @@ def with_settings_in_place(
     if not any(one.rpartition(".")[2] + "(" in file.bare for one in _SAID):
         return file
     calls = [call for call in calls_in(file.module) if _may_make(file, call)]
-    if not calls:
-        return file
+    if not calls or not any(_is_made_in_a_function(file, call) for call in calls_in(file.module)):
+        return file  # before the program is evaluated, which takes the longest
     program = program_of(file, others)
     if not program.is_complete:
         return file
@@ -67,6 +67,14 @@ def _may_make(file: ParsedFile, call: cst.Call) -> bool:
     if first is None or first.value not in file.names_at_top or first.value in file.imports.names:
         return False
     return len(names) == 1
+
+
+def _is_made_in_a_function(file: ParsedFile, call: cst.Call, makes: Callable[[str], bool] = _SAID.__contains__) -> bool:
+    """Whether a call makes what `makes` knows, in functions that do nothing else."""
+    if not makes(file.imports.tensorflow(call.func) or ""):
+        return False
+    around = [one for one in path_to(file.module, call) if isinstance(one, (cst.FunctionDef, cst.Lambda))]
+    return bool(around) and all(_is_quiet(one, file, makes) for one in around)
 
 
 def made_at(file: ParsedFile, call: cst.Call, makes: Callable[[str], bool]) -> cst.BaseExpression | None:
@@ -158,8 +166,7 @@ class _Place:
             return None
         if self.file.imports.tensorflow(node.func) != value.symbol or not self._means_the_same(node.func, node):
             return None
-        around = [one for one in path_to(self.file.module, node) if isinstance(one, (cst.FunctionDef, cst.Lambda))]
-        if not around or not all(_is_quiet(one, self.file, self.makes) for one in around):
+        if not _is_made_in_a_function(self.file, node, self.makes):
             return None
         args: list[cst.Arg] = []
         for name, one in _arguments(value):

@@ -17,7 +17,7 @@ from functools import lru_cache
 from migrator.findings import Finding, Severity
 from migrator.names.references import Binding, Names, Reference, read_names
 from migrator.rules.rule import Rule
-from migrator.syntax import NOT_PYTHON, tree_of
+from migrator.syntax import NOT_PYTHON, parents_in, tree_of, walked
 
 RULES = (
     Rule(
@@ -273,7 +273,7 @@ class _File:
         self.starts = [0]
         for line in self.raw.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
-        self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        self.parents = parents_in(self.tree)
         self.bound = {binding.name for binding in self.names.bindings}
         if any(star.module == "numpy" for star in self.names.stars):
             self.bound |= _STARRED
@@ -287,7 +287,7 @@ class _File:
         }
 
     def read(self) -> None:
-        calls = {call.func: call for call in ast.walk(self.tree) if isinstance(call, ast.Call)}
+        calls = {call.func: call for call in walked(self.tree) if isinstance(call, ast.Call)}
         # What stands inside of a call first: what is put behind both comes in this order.
         for reference in sorted(self.names.references, key=lambda one: self._start(one.nodes[-1]), reverse=True):
             last = reference.nodes[-1]
@@ -302,7 +302,7 @@ class _File:
             elif isinstance(func, ast.Name) and func.id == "open" and "open" not in self.bound:
                 self._opened(call)
         starred = {star.module for star in self.names.stars} == {"numpy"}
-        for node in ast.walk(self.tree):
+        for node in walked(self.tree):
             if isinstance(node, ast.ImportFrom) and not node.level and not self._is_instead(node):
                 self._import(node)
             elif starred and isinstance(node, ast.Name) and node.id in self.names.unbound:
@@ -626,7 +626,7 @@ def _whose(origin: str) -> str:
 
 
 def _words(node: ast.AST) -> Iterator[str]:
-    for one in ast.walk(node):
+    for one in walked(node):
         if isinstance(one, ast.Name):
             yield one.id
         elif isinstance(one, ast.Attribute):

@@ -14,7 +14,7 @@ from migrator.names.references import read_names
 from migrator.names.spelling import canonical
 from migrator.project.imports import Edges, above, below
 from migrator.source.reading import Source
-from migrator.syntax import NOT_PYTHON, tree_of
+from migrator.syntax import NOT_PYTHON, tree_of, walked
 
 FORMS = ("native", "bridge", "blocked", "silent")
 _NATIVE, _BRIDGED = "TFM101", ("TFM155", "TFM199")
@@ -91,7 +91,7 @@ def _made_for(silent: Program, programs: Sequence[Program], sources: Mapping[Pat
     """Whether an Estimator is made by a function that another program calls: it is that program's."""
     makers = [
         node.name
-        for node in ast.walk(tree_of(sources[Path(silent.path)].text))
+        for node in walked(tree_of(sources[Path(silent.path)].text))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and node.lineno <= silent.line <= (node.end_lineno or node.lineno)
     ]
@@ -101,7 +101,7 @@ def _made_for(silent: Program, programs: Sequence[Program], sources: Mapping[Pat
         and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in makers
         for one in programs
         if makers and one.form == "native" and not one.made and silent.path in one.files
-        for node in ast.walk(tree_of(sources[Path(one.path)].text))
+        for node in walked(tree_of(sources[Path(one.path)].text))
     )
 
 
@@ -122,7 +122,7 @@ def _makers(text: str) -> list[tuple[int, str]]:
     heads = {one.nodes[-1]: canonical(one.origin) for one in read_names(tree).references}
     made: list[tuple[int, str]] = []
     trained: list[tuple[int, str]] = []
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Call):
             name = heads.get(node.func, "")
             if is_maker(name):
