@@ -59,7 +59,7 @@ def _in_place(
     name, value = function.name.value, returned(function)
     if not isinstance(value, cst.Call) or file.imports.resolve(value.func) != _MADE or function.decorators:
         return []
-    if function.asynchronous is not None or "#" in file.code(function.body) or read_bindings(function.body):
+    if function.asynchronous is not None or file.may_have_comment(function.body) or read_bindings(function.body):
         return []
     knowing = [path for path, said in words.items() if name in said and path != file.path]
     if len(knowing) != 1 or knowing[0] not in files or not _is_once(file, name):
@@ -72,7 +72,7 @@ def _in_place(
     [call] = calls
     module = call.func.value if isinstance(call.func, cst.Attribute) else None
     given = bound_arguments(function, call)
-    if module is None or given is None or "#" in caller.code(call) or not _may_stand(given, value):
+    if module is None or given is None or caller.may_have_comment(call) or not _may_stand(given, value):
         return []
     names = _names_there(file, caller, names_in(value) - set(given), module)
     if names is None:
@@ -182,7 +182,7 @@ class _Said:
         they are not known `from_there` yet.
         """
         given = bound_arguments(self.function, call)
-        if given is None or "#" in caller.code(call) or not _may_stand(given, value):
+        if given is None or caller.may_have_comment(call) or not _may_stand(given, value):
             return None
         read = names_in(value) - set(given)
         names: dict[str, cst.BaseExpression] = {}

@@ -161,7 +161,7 @@ class _Call:
         targets = self._targets(self.line.body[0])
         if targets is None or not (self._makes_estimator() or self._is_given_estimator()):
             return None
-        if "#" in self.file.code(self.call) or self.line.trailing_whitespace.comment or not self._means_the_same():
+        if self.file.may_have_comment(self.call) or self.line.trailing_whitespace.comment or not self._means_the_same():
             return None
         body = list(cast("cst.IndentedBlock", self.function.body).body)
         if len(body) > 1 and is_docstring(body[0]):

@@ -76,14 +76,14 @@ def _choice(
         other = _given([gone]) if gone is not None else None
     else:
         return
-    if other is None or other[0] != name or name in names_in(statement.test) or "#" in file.code(statement.body):
+    if other is None or other[0] != name or name in names_in(statement.test) or file.may_have_comment(statement.body):
         return
     instead = other[1]
-    if gone is not None and ("#" in file.code(gone) or gone in edits.lines):
+    if gone is not None and (file.may_have_comment(gone) or gone in edits.lines):
         return
     if gone is not None and names_in(instead) & _touched(before[before.index(gone) + 1 :]):
         return  # it would be another value below
-    if statement.orelse is not None and "#" in file.code(statement.orelse):
+    if statement.orelse is not None and file.may_have_comment(statement.orelse):
         return
     if not _is_choice(file, value, instead):
         return

@@ -64,7 +64,7 @@ def chosen(file: ParsedFile) -> Chosen | None:
 
 def _of_value(file: ParsedFile, line: cst.SimpleStatementLine, value: cst.IfExp) -> Chosen | None:
     """`model = Estimator(a) if wide else Estimator(b)`, read as the statement that it is short for."""
-    if "#" in file.code(value):
+    if file.may_have_comment(value):
         return None
     return _of_chain(file, line, as_statements(line, cst.ensure_type(line.body[0], cst.Assign), value))
 

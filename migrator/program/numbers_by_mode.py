@@ -267,7 +267,7 @@ class _Edits:
         return self.edits
 
     def _said(self, arg: cst.Arg) -> list[cst.Arg]:
-        if arg not in self.suspects.arguments or "#" in self.file.code(arg) or arg.star == "*":
+        if arg not in self.suspects.arguments or self.file.may_have_comment(arg) or arg.star == "*":
             return [arg]
         found = {mode: self._only(noted.get(arg.value, [])) for mode, noted in self.values.items()}
         if arg.star:

@@ -193,6 +193,20 @@ class ParsedFile:
         """The source text of a node."""
         return text_of(self.module, node)
 
+    @cached_property
+    def _hashed(self) -> frozenset[cst.CSTNode]:
+        """The nodes of this file's tree that have a `#` in their text."""
+        found: set[cst.CSTNode] = set()
+        for node, around in reversed(parents_in(self.module)):  # inner ones first
+            value = getattr(node, "value", None)
+            if (type(value) is str and "#" in value) or node in found:
+                found |= {node, around}
+        return frozenset(found)
+
+    def may_have_comment(self, node: cst.CSTNode) -> bool:
+        """Whether there may be a comment inside of a node: its text has a `#`."""
+        return node in self._hashed if node in self.parents else "#" in self.code(node)
+
     def finding(self, code: str, severity: Severity, node: cst.CSTNode | None, message: str) -> Finding:
         file, node = self.home(node)
         line, column = file.position(node)

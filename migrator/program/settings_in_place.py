@@ -47,7 +47,7 @@ def with_settings_in_place(
     edits = Edits()
     makers: set[str] = set()
     for call in calls:
-        if any(node in edits.expressions for node in nodes_in(call)) or "#" in file.code(call):
+        if any(node in edits.expressions for node in nodes_in(call)) or file.may_have_comment(call):
             continue
         new = _Place(file, program, call).edit()
         if new is not None:
@@ -235,7 +235,7 @@ def _is_quiet(function: cst.FunctionDef | cst.Lambda, file: ParsedFile, makes: C
         if not all(isinstance(one, cst.Name) and one.value in ("staticmethod", "classmethod") for one in decorators):
             return False
     body = function.body
-    if "#" in file.code(body):
+    if file.may_have_comment(body):
         return False
     for node in nodes_in(body):
         if isinstance(node, cst.BaseCompoundStatement) and not isinstance(node, _BLOCKS):
