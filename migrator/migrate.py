@@ -14,8 +14,11 @@ from migrator.targets.clusters import Clusters
 from migrator.targets.clusters import parse as parse_clusters
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from migrator.bridge.project import Bridges
     from migrator.program.modern import Check
+    from migrator.syntax import Trees
     from migrator.targets.dtensor import Layouts
 
 _WORD = "tensorflow"
@@ -100,11 +103,13 @@ def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
     bridged: set[Path] = set()
     clusters = parse_clusters(options.evaluate_on, options.servers)
     natively = options.style != "bridge"
+    trees: Trees[cst.Module] | None = None
     if natively and any(speaks_of_estimators(one.text) or may_train(one.text) for one in relevant):
         from migrator.migration.project import migrate_project
 
+        trees = _trees()
         texts, findings = migrate_project(
-            everything, options.strategy, options.keras, options.loop, _layouts(options), clusters
+            everything, options.strategy, options.keras, options.loop, _layouts(options), clusters, trees
         )
         estimators = set(around_estimators(everything))
     # A file may have TensorFlow from another one of the project.
@@ -112,7 +117,7 @@ def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
     if relevant and _may_bridge(options) and any(map(_may_be_bridged, spoken_of)):
         from migrator.bridge.project import join
 
-        bridges = _bridged(everything, texts, support, findings, options.inside, clusters)
+        bridges = _bridged(everything, texts, support, findings, options.inside, clusters, trees)
         texts, findings = join(bridges, texts, findings)
         bridged = bridges.files | bridges.blocked
     blocked = {path for path, found in findings.items() if any(f.severity is Severity.MANUAL for f in found)}
@@ -157,6 +162,15 @@ def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
         for path, text in texts.items()
         if path not in {source.path for source in sources}
     ]
+
+
+def _trees() -> Trees[cst.Module]:
+    """The trees of files, for all forms that are tried of a project."""
+    import libcst as cst
+
+    from migrator.syntax import ROOM, Trees
+
+    return Trees(ROOM, cst.parse_module)
 
 
 def _spell_anew(
@@ -212,6 +226,7 @@ def _bridged(
     findings: Mapping[Path, list[Finding]],
     inside: bool,
     clusters: Clusters,
+    trees: Trees[cst.Module] | None,
 ) -> Bridges:
     """The bridges of the programs that are not native, but for those that a mistake of ours is met in (TFM905)."""
     from migrator.bridge.project import Bridges, bridge_project
@@ -223,7 +238,7 @@ def _bridged(
         return path in native and not_to_borrow(before[path], native[path], names, ()) is None
 
     try:
-        return bridge_project(texts, left, findings, inside, lends, clusters)
+        return bridge_project(texts, left, findings, inside, lends, clusters, trees)
     except Exception as error:
         from migrator.internal_errors import in_file
         from migrator.migration.isolation import without_broken

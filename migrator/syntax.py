@@ -5,33 +5,41 @@ from __future__ import annotations
 import ast
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
+from typing import Generic, TypeVar
 
 #: What is raised for a text that is not Python, or that Python gives up on.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 _HOLDING = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements stand in
-_ROOM = 500_000  # characters of texts whose trees are kept: a project with its new texts, some 50 MB of trees
+_Tree = TypeVar("_Tree")
+ROOM = 500_000  # characters of texts whose trees are kept: a project with its new texts, some 50 MB of trees
 
 
-class _Trees:
-    """The trees of the texts that were asked for last."""
+class Trees(Generic[_Tree]):
+    """The trees of the texts that were asked for last, which have `room` characters in all.
 
-    def __init__(self, room: int) -> None:
+    `path` tells files of the same text apart, where their trees must be two.
+    """
+
+    def __init__(self, room: int, parse: Callable[[str], _Tree]) -> None:
         self.room = room
-        self._kept: OrderedDict[str, ast.Module] = OrderedDict()
+        self.parse = parse
+        self._kept: OrderedDict[tuple[str, Path | None], _Tree] = OrderedDict()
         self._held = 0
 
-    def of(self, text: str) -> ast.Module:
-        tree = self._kept.get(text)
+    def of(self, text: str, path: Path | None = None) -> _Tree:
+        """The tree of a text, which nobody may change. Raises what parsing it raises."""
+        key = text, path
+        tree = self._kept.get(key)
         if tree is not None:
-            self._kept.move_to_end(text)
+            self._kept.move_to_end(key)
             return tree
-        tree = _parsed(text)
-        self._kept[text] = tree
+        tree = self._kept[key] = self.parse(text)
         self._held += len(text)
         while self._held > self.room and len(self._kept) > 1:
-            dropped, _ = self._kept.popitem(last=False)
+            (dropped, _), _ = self._kept.popitem(last=False)
             self._held -= len(dropped)
         return tree
 
@@ -42,7 +50,7 @@ def _parsed(text: str) -> ast.Module:
         return ast.parse(text)
 
 
-_TREES = _Trees(_ROOM)
+_TREES = Trees(ROOM, _parsed)
 
 
 def tree_of(text: str) -> ast.Module:
@@ -97,4 +105,4 @@ def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
             queue.extend(getattr(one, name, ()))
 
 
-__all__ = ["NOT_PYTHON", "children_of", "parents_in", "statements_in", "tree_of", "walked"]
+__all__ = ["NOT_PYTHON", "ROOM", "Trees", "children_of", "parents_in", "statements_in", "tree_of", "walked"]

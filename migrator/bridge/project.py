@@ -41,7 +41,7 @@ from migrator.names.standing import needs_tensorflow_1, standing
 from migrator.source.discovery import SUFFIXES
 from migrator.source.notebooks import END_OF_CELL, NEW_CELL
 from migrator.source.reading import is_notebook
-from migrator.syntax import walked
+from migrator.syntax import ROOM, Trees, walked
 from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 
 _SHAPES = re.compile(r"\.value\b|\bDimension\b|\.dims\b")
@@ -90,6 +90,7 @@ def bridge_project(
     inside: bool = False,
     lends: Lends = lambda path, names: False,
     clusters: Clusters = ONE_EVALUATOR,
+    trees: Trees[cst.Module] | None = None,
 ) -> Bridges:
     """Bridges all programs of a project, or those that are made in the files `left`.
 
@@ -97,9 +98,10 @@ def bridge_project(
     that it imports, and what imports it; all of it changes, or nothing. `inside` says that the texts are one program,
     which has no place for a support file beside it: a section of the program is that. `lends` tells whether some names
     of a file that another form has changed still mean in a graph of TensorFlow 1 what they did. `clusters` is what is
-    asked of programs that run on them.
+    asked of programs that run on them. `trees` has what other forms parsed.
     """
-    return _Project(texts, reasons or {}, inside, lends, clusters).run(left)
+    known = trees or Trees(ROOM, cst.parse_module)
+    return _Project(texts, reasons or {}, inside, lends, clusters, known).run(left)
 
 
 def join(
@@ -132,8 +134,10 @@ class _Project:
         inside: bool,
         lends: Lends,
         clusters: Clusters,
+        known: Trees[cst.Module],
     ) -> None:
         self.texts = texts
+        self.trees = known
         self.lends = lends
         self.clusters = clusters
         self.settings = _settings_for(clusters)
@@ -489,7 +493,7 @@ class _Project:
         """A file's tree; None where it cannot be parsed."""
         if path not in self.modules:
             try:
-                self.modules[path] = cst.parse_module(self.texts[path])
+                self.modules[path] = self.trees.of(self.texts[path], path)
             except (cst.ParserSyntaxError, RecursionError):
                 self.modules[path] = None
         return self.modules[path]

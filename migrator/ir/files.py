@@ -31,6 +31,7 @@ class Together:
     """Files that may import each other."""
 
     files: tuple[File, ...]
+    _by_path: dict[Path, File] = field(default_factory=dict, compare=False)
     _found: dict[tuple[Path, str, int], File | None] = field(default_factory=dict, compare=False)
 
     @staticmethod
@@ -46,7 +47,9 @@ class Together:
         return self._found[key]
 
     def _look_up(self, importer: Path, module: str, level: int) -> File | None:
-        known = {Path.cwd() / file.path: file for file in self.files}
+        if not self._by_path:
+            self._by_path.update({Path.cwd() / file.path: file for file in self.files})
+        known = self._by_path
         folder = importer.parent
         if level:
             roots = [folder, *folder.parents][level - 1 : level]

@@ -41,6 +41,7 @@ from migrator.program.without_horovod import without_horovod
 from migrator.rules.accelerators import without_accelerators
 from migrator.rules.generation import GENERATIONS
 from migrator.rules.mlperf import without_deferred_logs
+from migrator.syntax import Trees
 from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 from migrator.targets.dtensor import Layouts, with_layouts
 from migrator.targets.registry import LOOPS, TARGETS
@@ -55,17 +56,20 @@ def migrate_project(
     loop: str = "fit",
     layouts: Layouts | None = None,
     clusters: Clusters = ONE_EVALUATOR,
+    trees: Trees[cst.Module] | None = None,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-    """Returns the new texts of the files that change, and all findings by file.
+    """Returns the new texts of the files that change, and all findings by file. `trees` keeps what is parsed.
 
     An error of the tool's own costs the programs that it was met in, which a TFM905 finding says, and no others.
     """
 
-    def migrate(texts: Mapping[Path, str]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-        return _migrate(texts, strategy, keras, loop, layouts, clusters)
+    def migrate(
+        texts: Mapping[Path, str], trees: Trees[cst.Module] | None = None
+    ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+        return _migrate(texts, strategy, keras, loop, layouts, clusters, trees)
 
     try:
-        return migrate(texts)
+        return migrate(texts, trees)
     except Exception as error:
         return in_parts(texts, migrate, error, programs_in(texts))
 
@@ -104,14 +108,20 @@ def _importing(path: Path, words: Mapping[Path, frozenset[str]]) -> set[Path]:
 
 
 def _migrate(
-    texts: Mapping[Path, str], strategy: str, keras: str, loop: str, layouts: Layouts | None, clusters: Clusters
+    texts: Mapping[Path, str],
+    strategy: str,
+    keras: str,
+    loop: str,
+    layouts: Layouts | None,
+    clusters: Clusters,
+    trees: Trees[cst.Module] | None,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     findings: dict[Path, list[Finding]] = {}
     files = []
     on_tpus: dict[Path, list[Blocked]] = {}
     for path in around_programs(texts):
         try:
-            file, on_tpus[path] = without_tpu_branches(ParsedFile.parse(path, texts[path]))
+            file, on_tpus[path] = without_tpu_branches(ParsedFile.parse(path, texts[path], trees))
             file, logs = without_deferred_logs(file)
             on_tpus[path] += logs
             file, kernels = without_accelerators(file)

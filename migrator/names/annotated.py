@@ -63,7 +63,11 @@ class _Plain(Transformer):
 
 def parse_module(text: str) -> cst.Module:
     """A file's tree, its annotated assignments as plain ones. Raises libcst.ParserSyntaxError."""
-    module = cst.parse_module(text)
+    return in_plain_words(cst.parse_module(text))
+
+
+def in_plain_words(module: cst.Module) -> cst.Module:
+    """A tree with its annotated assignments as plain ones."""
     finder = _Annotated()
     walk(module, finder)
     if not finder.found:
@@ -73,4 +77,4 @@ def parse_module(text: str) -> cst.Module:
     return new
 
 
-__all__ = ["AssignTarget", "parse_module"]
+__all__ = ["AssignTarget", "in_plain_words", "parse_module"]

@@ -11,7 +11,7 @@ from typing import Any
 import libcst as cst
 
 from migrator.findings import Finding, Severity
-from migrator.names.annotated import parse_module
+from migrator.names.annotated import in_plain_words, parse_module
 from migrator.names.bare import bare
 from migrator.names.bindings import Binding, read_bindings
 from migrator.names.imports import ImportMap, canonical, read_imports
@@ -19,6 +19,7 @@ from migrator.places import Range, places_of, text_of
 from migrator.program.clusters import Cluster
 from migrator.program.spread import Spread, line_starts
 from migrator.source.discovery import module_files
+from migrator.syntax import Trees
 from migrator.walking import Transformer, names_below, parents_in, walk
 
 
@@ -101,9 +102,10 @@ class ParsedFile:
     built: Mapping[tuple[int, int], tuple[Path, tuple[int, int]]] = field(default_factory=dict, compare=False)
 
     @staticmethod
-    def parse(path: Path, text: str) -> ParsedFile:
-        """Parses `text`; raises libcst.ParserSyntaxError."""
-        file = ParsedFile(path, text, parse_module(text))
+    def parse(path: Path, text: str, trees: Trees[cst.Module] | None = None) -> ParsedFile:
+        """Parses `text`, or takes its tree from `trees`; raises libcst.ParserSyntaxError."""
+        module = parse_module(text) if trees is None else in_plain_words(trees.of(text, path))
+        file = ParsedFile(path, text, module)
         file.__dict__["written"] = text  # a tree that was just made is written as what it was made of
         return file
 

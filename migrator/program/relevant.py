@@ -95,16 +95,16 @@ def imports_of(texts: Mapping[Path, str]) -> dict[Path, set[Path]]:
 
     An import means the file of that name beside the importing one, or under one of the folders above it.
     """
-    return {
-        path: {
-            folder.joinpath(*module[:length], *end)
-            for module in _imported(text)
-            for length in range(1, len(module) + 1)
-            for folder in path.parents
-            for end in ((), ("__init__",))
-        }
-        for path, text in texts.items()
-    }
+    return {path: set(_may_mean(path, _imported(text))) for path, text in texts.items()}
+
+
+@lru_cache(maxsize=1024)
+def _may_mean(path: Path, modules: tuple[tuple[str, ...], ...]) -> frozenset[Path]:
+    """The paths, without their endings, that the imports of some modules in a file may mean."""
+    heads = {module[:length] for module in modules for length in range(1, len(module) + 1)}
+    return frozenset(
+        folder.joinpath(*head, *end) for head in heads for folder in path.parents for end in ((), ("__init__",))
+    )
 
 
 def importing(imported: Mapping[Path, set[Path]], wanted: Iterable[Path]) -> set[Path]:
