@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import cast
 
 import libcst as cst
 
 from migrator.names.bindings import all_given, names_changed
-from migrator.program.calls import calls_in, functions_in, is_false, is_true, nodes_in, number, parameters_of
+from migrator.program.calls import calls_in, functions_in, is_false, is_true, nodes_in, number, parameters_of, string
 from migrator.program.modes import ALL, EVAL, PREDICT, TRAIN, ModalStatement, ModeNames, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.reductions import Edits, applied
-from migrator.program.scopes import path_to, rebound
+from migrator.program.scopes import bindings, path_to
 
 _MODE = "mode"  # an Estimator gives it by this name
 _BRANCHES = (cst.If, cst.Else, cst.IndentedBlock)
@@ -126,7 +127,7 @@ class _Networks:
         if PREDICT in spoken_of and PREDICT not in modes:
             return None
         call = self._said(made)
-        first = min(made, key=lambda one: self.file.position(one.line))
+        first = min(made, key=lambda one: one.position)
         place = self._outermost(first.line)
         if call is None or not all(self._may_move(one, place, body) for one in made):
             return None
@@ -146,18 +147,24 @@ class _Networks:
 
     def _may_move(self, made: _Made, place: cst.BaseStatement, body: StraightBody) -> bool:
         """Whether a line does the same before all of a statement of the function."""
-        if rebound(self.file, self.function, made.call, place, made.line) is not None:
+        if not all(self._is_harmless(call) for arg in made.call.args for call in calls_in(arg)):
             return False
-        if any(isinstance(arg.value, cst.Call) for arg in made.call.args):
+        assert isinstance(self.function.body, cst.IndentedBlock)
+        above = takewhile(lambda one: one is not place, self.function.body.body)
+        before = {id(node) for one in above for node in nodes_in(one)}
+        asked = names_in(made.call).union(*(names_in(one) for one in self._inner())) - self.file.imports.names.keys()
+        last = self._outermost(made.line)
+        behind = [one for one in self.function.body.body if id(one) not in before]
+        between = [*takewhile(lambda one: one is not last, behind), last]
+        changed = {id(node) for one in between for node in nodes_in(one)}
+        if any(name in asked and id(node) in changed for name, node in bindings(self.function)):
             return False
-        start = self.file.position(place)
-        asked = names_in(made.call).union(*(names_in(one) for one in self._inner()))
         for statement in body.statements[: made.position]:
             if not statement.modes & made.modes:
                 continue
             if made.name in names_in(statement.node):
                 return False
-            if self.file.position(statement.node) < start:
+            if id(statement.node) in before:
                 continue
             if not self._may_follow(statement) or names_changed((statement.node,)) & asked:
                 return False
@@ -181,6 +188,10 @@ class _Networks:
         name = self.file.imports.tensorflow(call.func) or ""
         if name:
             return name in _PLAIN or name.startswith(_HARMLESS)
+        if isinstance(call.func, cst.Attribute):  # `params.get("rate", 0.5)`
+            given = [arg.value for arg in call.args if not arg.star]
+            literal = all(number(one) is not None or string(one) is not None for one in given)
+            return call.func.attr.value == "get" and literal and bool(given)
         return isinstance(call.func, cst.Name) and call.func.value in _PYTHON - self.file.names_at_top
 
     # -- what is said ----------------------------------------------------------------------------------------------
@@ -235,7 +246,7 @@ class _Networks:
             return self._test(cst.Equal())
         if is_false(training) and is_true(other):
             return self._test(cst.NotEqual())
-        if number(other) is None or calls_in(training):
+        if number(other) is None:
             return None
         test = self._test(cst.Equal())
         return None if test is None else cst.IfExp(test, training, other)

@@ -63,6 +63,10 @@ ONCE = [
     branches("net(features, True)", "net(features, False)"),
     branches("net(features, training=True)", "net(features)"),
     branches("net(features, True, params['keep'])", "net(features, False, 1.0)"),
+    branches("net(features, True, params.get('keep', 0.7))", "net(features, False, 1.0)"),
+    (PREDICT + "        hidden = net(features, False)\n        logits = tf.layers.dense(hidden, 1)\n" + PREDICTED)
+    + (EVAL + "        hidden = net(features, False)\n        logits = tf.layers.dense(hidden, 1)\n" + EVALUATED)
+    + ("    hidden = net(features, True)\n    logits = tf.layers.dense(hidden, 1)\n" + TRAINED),
     branches("tf.layers.dense(features, 1)", "tf.layers.dense(features, 1)"),
     branches("net(features, True)", "net(features, False)", "    optimizer = tf.train.AdamOptimizer(0.1)\n"),
     branches("net(features, True)", "net(features, False)", "    step = tf.train.get_global_step()\n"),
@@ -86,6 +90,7 @@ OTHERWISE = [
     branches("net(features * 0.5, True)", "net(features, False)"),  # another network
     branches("net(features, True)", "net(features, False)", "    features = features * 0.5\n"),  # other features
     branches("net(features, True)", "net(features, False)", "    tf.layers.dense(features, 3)\n"),  # a layer before
+    branches("net(tf.layers.flatten(features), True)", "net(tf.layers.flatten(features), False)"),  # calls inside
     branches("net(features, True)", "net(features, False)", "    tf.set_random_seed(3)\n"),
     branches("net(features, True)", "net(features, False)", "    params['units'] = 5\n"),  # which a network may read
     branches("net(features, True)", "net(features, False)", "    net.units = 5\n"),
