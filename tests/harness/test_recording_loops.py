@@ -429,6 +429,15 @@ def test_recorded_batches_take_the_place_of_an_eager_loops_own(loops: Loops, one
     np.testing.assert_allclose(losses(recording), losses(one[0])[:4], rtol=2e-6)
 
 
+def test_the_number_of_a_batch_is_no_part_of_it(loops: Loops, one: tuple[Recording, Path]) -> None:
+    numbered = EAGER.replace("for batch in data(32, 1)", "for number, batch in data(32, 1).enumerate()")
+    recording, _ = loops.run(numbered, initial=loops.save(one[0]))
+    assert [batch.digest for batch in recording.batches] == [batch.digest for batch in one[0].batches[:4]]
+    other = numbered.replace("data(32, 1)", "data(32, 7)")
+    replayed, _ = loops.run(other, initial=loops.save(one[0]), replay=str(one[1] / "record"), steps=4)
+    np.testing.assert_allclose(losses(replayed), losses(one[0])[:4], rtol=2e-6)
+
+
 KEEPING = """
 count = tf.Variable(0.0)
 averages = [tf.Variable(weight, trainable=False) for weight in model.trainable_variables]

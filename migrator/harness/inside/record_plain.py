@@ -26,6 +26,15 @@ def _asked(step, variable):
     return any(variable is copy for _, one in step.taken for copy in copies(one))
 
 
+def _numbered(element):
+    """The number of an element and the batch in it, as ``Dataset.enumerate`` puts them together; the number of others
+    is None.
+    """
+    pair = isinstance(element, tuple) and len(element) == 2 and not hasattr(element, "_fields")
+    numbered = pair and getattr(element[0], "shape", None) == () and element[0].dtype.is_integer
+    return element if numbered else (None, element)
+
+
 ON_ONE_BATCH = 8  # a program that takes more steps than these on its first batch may never ask for a second
 
 
@@ -42,7 +51,8 @@ class PlainSteps(object):
         self.kept_beside = kept_beside
         self.wanted = None  # the function that the program calls now
         self.step = None  # the eager step under way
-        self.element = None  # what the program got of a dataset last
+        self.element = None  # the batch that the program got of a dataset last
+        self.given_last = None  # that element of the dataset as it is, with a number where it has one
         self.source = None  # the iterator that gave it
         self.place = ()  # the user's lines that it is asked at
         self.training = []  # the iterators whose elements steps were trained on
@@ -204,9 +214,12 @@ class PlainSteps(object):
             element = self.given(original, iterator)
         if iterator is not self.source:
             self.source, self.place = iterator, sources.user_lines()
+        self.given_last = element
+        count, batch = _numbered(element)
         if self.recorder.folder.replay and self.eagerly and self.trains_on(iterator):
-            element = self.recorded(element)
-        self.element = element
+            batch = self.recorded(batch)
+            element = batch if count is None else (count, batch)
+        self.element = batch
         return element
 
     def given(self, original, iterator):
@@ -337,7 +350,7 @@ class PlainSteps(object):
             raise SystemExit(0)  # only the variables were asked for
         self.eagerly = True
         self.trained_on()
-        self.again = (self.source, self.element)
+        self.again = (self.source, self.given_last)
 
     def install(self):
         tape = self.tf.GradientTape
