@@ -11,6 +11,7 @@ import libcst as cst
 from migrator.findings import Finding, Severity
 from migrator.internal_errors import CODE, in_file, message_of
 from migrator.migration.state import Group
+from migrator.names.undefined import undefined
 from migrator.program.parsed import Blocked
 from migrator.program.relevant import around_programs, imports_of
 from migrator.source.reading import syntax_error
@@ -27,14 +28,18 @@ def blocked_by(error: Exception, node: cst.CSTNode | None) -> Blocked:
 def isolated(group: Group, migrate: Callable[[], Made]) -> Made:
     """What `migrate` makes of a group of programs; nothing, and a finding for each program, where it fails.
 
-    It also fails where one of the new texts is not Python: the group's files change together or not at all.
+    It also fails where one of the new texts is not Python, or reads a name that nothing defines any more: the group's
+    files change together or not at all.
     """
     try:
         texts, findings = migrate()
-        for text in texts.values():
+        for path, text in texts.items():
             wrong = syntax_error(text)
             if wrong is not None:
                 raise wrong
+            lost = undefined(text) - undefined(group.files[path].text) if path in group.files else frozenset()
+            if lost:
+                raise NameError(f"the new program reads {', '.join(sorted(lost))}, which nothing defines")
         return texts, findings
     except Exception as error:
         message = message_of(error)

@@ -15,7 +15,9 @@ from migrator.migration.everything import mentions_by_function, mentions_of_func
 from migrator.migration.state import GroupState, is_within
 from migrator.names.imports import dotted
 from migrator.program.beside import tests, unused
-from migrator.program.classes import find_class
+from migrator.program.calls import classes_in
+from migrator.program.classes import find_class, methods_named
+from migrator.program.flow import decorators
 from migrator.program.helpers import Stays
 from migrator.program.own_graphs import runs_own_graph
 from migrator.program.parsed import Blocked, ParsedFile
@@ -142,6 +144,8 @@ def remove_helpers(state: GroupState) -> None:
             state.changes[file.path].moved.add(helper)
             if helper in makers:
                 _tell_tests(state, helper)
+    for file in state.group.files.values():
+        state.changes[file.path].moved |= _declarations(state, file)
     for line, kept in tables.items():
         for path, file in state.group.files.items():
             if line in file.module.body:
@@ -159,7 +163,23 @@ def remove_helpers(state: GroupState) -> None:
             for name in names
         }
         state.changes[path].statements.update(without_imports(file, gone))
-    _remove_hook_classes(state, [*_left_out(state, tables), *state.gone_hooks])
+    _remove_classes(state, [*_left_out(state, tables), *state.gone_hooks])
+
+
+def _declarations(state: GroupState, file: ParsedFile) -> set[cst.FunctionDef]:
+    """The abstract methods of a file that only methods define which go: a class without these could not be made."""
+    moved = [one for changes in state.changes.values() for one in changes.moved]
+    gone = [one for one in moved if isinstance(one, cst.FunctionDef)]
+    names = {one.name.value for one in gone}
+    found: set[cst.FunctionDef] = set()
+    for owner in classes_in(file.module):
+        methods = [one for one in owner.body.body if isinstance(one, cst.FunctionDef)]
+        for method in methods:
+            if method.name.value in names and "abstractmethod" in decorators(method):
+                defined = methods_named(state.project, method.name.value)
+                if all(one is method or one in gone for _, one in defined):
+                    found.add(method)
+    return found
 
 
 def _is_test(state: GroupState, path: Path) -> bool:
@@ -285,25 +305,41 @@ def _unused_helpers(
         mentions = [one for one in mentions if one[2] in helpers]
 
 
-def _remove_hook_classes(state: GroupState, left_out: Sequence[cst.CSTNode]) -> None:
-    """Classes of hooks that are left out go where nothing that stays mentions them, and with them their imports."""
+def _remove_classes(state: GroupState, left_out: Sequence[cst.CSTNode]) -> None:
+    """Classes of hooks that are left out, and of objects that a model_fn made and makes no more, go with their imports
+    where nothing that stays mentions them."""
     classes = {node: file for _, hooks in state.all_hooks() for file, node in hooks.classes}
+    classes |= {node: file for read in state.read.values() for file, node in read.classes}
+    classes = {node: home for node, home in classes.items() if home.path in state.changes}
     moved = [node for changes in state.changes.values() for node in changes.moved]
+    mentions = {node: _mentions_of_class(state, node) for node in classes}
+    while True:
+        gone = [*classes, *moved, *left_out]
+        kept = [
+            node
+            for node in classes
+            if not all(is_within(one, gone) or _is_read(state, one) for _, one in mentions[node])
+        ]
+        if not kept:
+            break
+        classes = {node: home for node, home in classes.items() if node not in kept}
     for node, home in classes.items():
-        name = node.name.value
-        mentions: list[tuple[Path, cst.CSTNode]] = []
+        state.changes[home.path].moved.add(node)
         for path, file in state.group.files.items():
-            finder = _NamedSo(name)
-            walk(file.module, finder)
-            found = ((n, find_class(state.project, file, file.module, n)) for n in finder.found)
-            mentions += [(path, n) for n, known in found if known is not None and known[1] is node]
-        if home.path not in state.changes:
-            continue
-        if all(is_within(n, [node, *moved, *left_out]) for _, n in mentions):
-            state.changes[home.path].moved.add(node)
-            for path in {path for path, _ in mentions} - {home.path}:
-                file = state.group.files[path]
-                state.changes[path].statements.update(without_imports(file, {name}))
+            if path == home.path or all(where != path for where, _ in mentions[node]):
+                continue
+            state.changes[path].statements.update(without_imports(file, {node.name.value}))
+
+
+def _mentions_of_class(state: GroupState, node: cst.ClassDef) -> list[tuple[Path, cst.CSTNode]]:
+    """Where the name of a class means it, by file."""
+    found: list[tuple[Path, cst.CSTNode]] = []
+    for file in state.everything.mentioning([node.name.value]):
+        finder = _NamedSo(node.name.value)
+        walk(file.module, finder)
+        known = ((one, find_class(state.project, file, file.module, one)) for one in finder.found)
+        found += [(file.path, one) for one, meant in known if meant is not None and meant[1] is node]
+    return found
 
 
 def _importers(state: GroupState, helper: cst.FunctionDef) -> list[tuple[Path, list[str]]]:

@@ -255,9 +255,13 @@ def method_of(project: Project, file: ParsedFile, owner: cst.ClassDef, name: str
     below = _derived(project, owner)
     others = [(where, one) for where, c in below for one in _methods(c, name)]
     found = [one for one in (first, *others) if one is not None and not _is_left_open(one[1])]
-    if not found:
-        return first if not others else None
-    return found[0] if len(found) == 1 else None
+    if not found and not others:
+        return first
+    if len(found) == 1:
+        return found[0]
+    made = made_of(project, file, owner)
+    methods = methods_by_name(project, *made) if made is not None else None
+    return methods.get(name) if methods is not None else None
 
 
 def made_of(project: Project, file: ParsedFile, owner: cst.ClassDef) -> tuple[ParsedFile, cst.ClassDef] | None:
@@ -320,12 +324,44 @@ def inherited(project: Project, file: ParsedFile, owner: cst.ClassDef, name: str
     return None
 
 
+def with_bases(project: Project, file: ParsedFile, owner: cst.ClassDef) -> list[tuple[ParsedFile, cst.ClassDef]]:
+    """A class, and those of the project that it is derived from, with their files; a class before its bases."""
+    found = [(file, owner)]
+    for base in owner.bases:
+        made = class_of(project, file, base.value)
+        if made is not None and made[1] is not owner:
+            found += [one for one in with_bases(project, *made) if one not in found]
+    return found
+
+
+def methods_by_name(project: Project, file: ParsedFile, owner: cst.ClassDef) -> dict[str, Method] | None:
+    """The methods of objects of a class itself, by name; None where some may come from elsewhere."""
+    found: dict[str, Method] = {}
+    for where, one in reversed(with_bases(project, file, owner)):
+        if one.keywords or len(one.bases) > 1 or not all(_is_known(project, where, base.value) for base in one.bases):
+            return None
+        found |= {method.name.value: (where, method) for method in _all_methods(one)}
+    return found
+
+
+def _is_known(project: Project, file: ParsedFile, base: cst.BaseExpression) -> bool:
+    """Whether a base of a class is one of the project, or has no methods that matter."""
+    named = file.imports.resolve(base) or dotted(base) or ""
+    return named in _PLAIN_BASES or class_of(project, file, base) is not None
+
+
+def _all_methods(owner: cst.ClassDef) -> list[cst.FunctionDef]:
+    return [one for one in owner.body.body if isinstance(one, cst.FunctionDef)]
+
+
 def _methods(owner: cst.ClassDef, name: str) -> list[cst.FunctionDef]:
-    return [s for s in owner.body.body if isinstance(s, cst.FunctionDef) and s.name.value == name]
+    return [one for one in _all_methods(owner) if one.name.value == name]
 
 
 def _is_left_open(method: cst.FunctionDef) -> bool:
     """Whether a method does nothing, or says that classes derived from its own define it."""
+    if any((dotted(one.decorator) or "").rpartition(".")[2] == "abstractmethod" for one in method.decorators):
+        return True
     lines = [line for line in method.body.body if not is_docstring(line)]
     smalls = lines[0].body if len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine) else ()
     last = smalls[0] if len(smalls) == 1 else None

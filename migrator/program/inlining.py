@@ -18,27 +18,47 @@ from migrator.names.bindings import Form, read_bindings
 from migrator.names.free import free
 from migrator.names.imports import canonical, dotted
 from migrator.pairing import equal_zip
-from migrator.program.calls import is_none, parameters_of, string
+from migrator.program.assignments import assignments
+from migrator.program.calls import calls_in, is_none, parameters_of
 from migrator.program.comments import comment_lines
+from migrator.program.entries import NotFollowed, Surroundings, with_named_attributes, with_named_entries
+from migrator.program.flow import class_of, methods_by_name, with_bases
 from migrator.program.further_imports import import_of, origin_of
-from migrator.program.helpers import Scope, can_stay, helper_of, touches_training
+from migrator.program.helpers import Helper, Scope, can_stay, helper_of, touches_training
 from migrator.program.model_reference import ModelReference
-from migrator.program.modes import ModeNames
-from migrator.program.parsed import Blocked, Further, ParsedFile, Project, names_in
+from migrator.program.modes import ALL, ModeNames, Modes, straighten
+from migrator.program.parsed import Blocked, Further, ParsedFile, Project, attributes_named, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
 from migrator.walking import Transformer, walk
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statements = list[cst.BaseStatement]
+#: Between the name of a method and that of the class which `super` means, until the call is inlined.
+_OF = "__of__"
+_ROUNDS = 8
 
 
 @dataclass(frozen=True)
 class Inlined:
-    """A model_fn without calls of the helpers that were read through, these helpers, and the mentions that are gone."""
+    """A model_fn without calls of the helpers that were inlined, these helpers, and the mentions that are gone.
+
+    `classes` are those of the objects whose attributes are names now, with their bases.
+    """
 
     node: cst.FunctionDef
     helpers: tuple[tuple[ParsedFile, cst.FunctionDef], ...]
     mentions: frozenset[cst.CSTNode]
+    classes: tuple[tuple[ParsedFile, cst.ClassDef], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An object that a model_fn makes by a call of a class, and what the class itself has for attributes."""
+
+    call: cst.Call
+    file: ParsedFile
+    of: cst.ClassDef
+    constants: Mapping[str, cst.BaseExpression]
 
 
 def inline_helpers(project: Project, model: ModelReference) -> Inlined:
@@ -63,47 +83,70 @@ class _Inliner:
         self.changed = False
         self.own: set[str] = set()  # the names of helpers' own values, as they are called in the model_fn
         self.dicts: set[str] = set()  # names that a helper's dict was given to
+        self.objects: dict[str, _Made] = {}  # names of objects whose constructors were inlined
 
     def run(self) -> Inlined:
+        original = self.function
+        for _ in range(_ROUNDS):  # an object may be seen to be told the mode when the calls of another one are inlined
+            node = self._inlined()
+            if node is self.function:
+                break
+            self.function = node
+        if self.function is original:
+            return Inlined(original, (), frozenset())
+        classes = [one for made in self.objects.values() for one in with_bases(self.project, made.file, made.of)]
+        helpers = tuple(dict.fromkeys(self.helpers))
+        node = self._without_unused(self.function)
+        return Inlined(node, helpers, frozenset(self.mentions), tuple(dict.fromkeys(classes)))
+
+    def _inlined(self) -> cst.FunctionDef:
+        """The model_fn after one round; itself where there is nothing to inline."""
         body = self.function.body
         if not isinstance(body, cst.IndentedBlock):
-            return Inlined(self.function, (), frozenset())
+            return self.function
+        before = len(self.helpers), len(self.objects)
+        self.changed = False
         new = self._block(body.body)
-        if not self.helpers and not self.changed:
-            return Inlined(self.function, (), frozenset())
-        node = self._same(self.function, self.function.with_changes(body=body.with_changes(body=new)))
-        node = self._without_unused(self._taken_apart(node))
-        return Inlined(node, tuple(dict.fromkeys(self.helpers)), frozenset(self.mentions))
+        node = self.function
+        if self.changed or before != (len(self.helpers), len(self.objects)):
+            node = self._same(node, node.with_changes(body=body.with_changes(body=new)))
+        return self._with_names(node)
 
-    def _taken_apart(self, node: cst.FunctionDef) -> cst.FunctionDef:
-        """Dicts of results that helpers returned, `outputs["loss"]`, as names of their own."""
+    def _with_names(self, node: cst.FunctionDef) -> cst.FunctionDef:
+        """The function with the entries of dicts, and the attributes of objects that are made here, as names."""
+        changed = [target for _, target in bindings(node) if isinstance(target, (cst.Attribute, cst.Subscript))]
+        deep = any(isinstance(target.value, (cst.Call, cst.Subscript)) for target in changed)
+        around = Surroundings(self._leaves, deep, self._modes, self._fresh, self._same)
+        for name, made in self.objects.items():
+            if name not in names_in(node.body):
+                continue
+            try:
+                node = with_named_attributes(node, name, made.constants, around)
+            except NotFollowed:
+                message = f"`{name}` is used for more than what it has for attributes and methods: its class stays"
+                raise Blocked("TFM120", made.call, message) from None
+        return with_named_entries(node, frozenset(self.dicts), around)
+
+    def _modes(self, node: cst.FunctionDef) -> Callable[[Sequence[cst.CSTNode]], Modes]:
+        """In which modes the statement runs that one of some nodes is, where these stand around each other."""
         assert isinstance(node.body, cst.IndentedBlock)
-        for name in sorted(self.dicts):
-            made = [s for s in node.body.body if _dict_given(s, name) is not None]
-            given = [n for bound, n in bindings(node) if bound == name]
-            if len(made) != 1 or len(given) != 1:
-                continue
-            entries = _dict_given(made[0], name) or {}
-            finder = _Entries(name)
-            walk(node.body, finder)
-            if finder.others != 1 or not finder.keys <= entries.keys():
-                continue
-            counts = [bound for bound, _ in bindings(node)]
-            named = {key: value.value for key, value in entries.items() if isinstance(value, cst.Name)}
-            named = {key: bound for key, bound in named.items() if counts.count(bound) == 1}
-            new: Statements = []
-            for key in [key for key in entries if key in finder.keys and key not in named]:
-                named[key] = self._fresh(key if key.isidentifier() else name)
-                assign = cst.Assign([cst.AssignTarget(cst.Name(named[key]))], entries[key])
-                new.append(self._same(made[0], cst.SimpleStatementLine([assign])))
-            at = next(i for i, statement in enumerate(node.body.body) if statement is made[0])
-            body = [*node.body.body[:at], *new, *node.body.body[at + 1 :]]
-            whole = node.with_changes(body=node.body.with_changes(body=body))
-            replaced = whole.visit(_EntriesNamed(name, named, self._same))
-            assert isinstance(replaced, cst.FunctionDef)
-            node = self._same(node, replaced)
-            assert isinstance(node.body, cst.IndentedBlock)
-        return node
+        labels = self.parameters.labels
+        try:
+            straight = straighten(
+                node.body.body, self.file.imports, self.parameters.mode, True, self.file.functions, labels
+            )
+        except Blocked:
+            return lambda _: ALL
+        known: dict[cst.CSTNode, Modes] = {one.node: one.modes for one in straight.statements}
+        for spec in straight.specs:
+            known[spec.statement] = known.get(spec.statement, frozenset()) | spec.modes
+        return lambda nodes: next((known[one] for one in nodes if one in known), ALL)
+
+    def _leaves(self, func: cst.BaseExpression) -> bool:
+        """Whether a call of this leaves its arguments as they are: it is of a library, or of Python."""
+        if isinstance(func, cst.Name) and func.value in ("dict", "len", "list", "print", "sorted", "tuple"):
+            return True
+        return self.file.imports.tensorflow(func) is not None
 
     def _without_unused(self, node: cst.FunctionDef) -> cst.FunctionDef:
         """Functions inside the model_fn that nothing calls any more go."""
@@ -173,6 +216,10 @@ class _Inliner:
             found = self._to_inline(value)
             if found is not None:
                 return self._expand(line, small, value, *found)
+            constructed = self._constructed(small, value)
+            if constructed is not None:
+                method, call = constructed
+                return self._expand(line, cst.Expr(call), call, *method)
         before: Statements = []
         finder = _Calls()
         walk(value, finder)
@@ -223,6 +270,9 @@ class _Inliner:
 
     def _to_inline(self, call: cst.Call) -> tuple[ParsedFile, cst.FunctionDef] | None:
         """The helper of a call that has to be read through; None when the call may stay."""
+        method = self._of_object(call.func)
+        if method is not None:
+            return method
         found = helper_of(self.project, self.scope, call.func)
         if found is None or any(found[1] is function for function in self.stack):
             return None
@@ -234,6 +284,53 @@ class _Inliner:
         if own and names_in(helper) & self.tainted:
             return found
         return None if can_stay(self.project, self.scope, self.names, call, file, helper) else found
+
+    def _constructed(self, small: cst.BaseSmallStatement, value: cst.Call) -> tuple[Helper, cst.Call] | None:
+        """The constructor that `model = Model(features, labels, mode)` calls, as a call of a method of `model`.
+
+        Only of a class that does more than to build a network, or is told the mode: other objects are kept.
+        """
+        targets = small.targets if isinstance(small, cst.Assign) else ()
+        target = targets[0].target if len(targets) == 1 else None
+        made = class_of(self.project, self.file, value.func) if isinstance(target, cst.Name) else None
+        if not isinstance(target, cst.Name) or made is None or made[1].decorators or target.value in self.objects:
+            return None
+        methods = methods_by_name(self.project, *made)
+        method = methods.get("__init__") if methods is not None else None
+        if methods is None or method is None:
+            return None
+        trains = any(touches_training(self.project, *one) for one in methods.values())
+        if not trains and not self._tells_more(target.value, value):
+            return None
+        constants = _constants(self.project, with_bases(self.project, *made))
+        self.objects[target.value] = _Made(value, *made, constants)
+        func = self._same(value.func, cst.Attribute(cst.Name(target.value), cst.Name("__init__")))
+        return method, self._same(value, value.with_changes(func=func))
+
+    def _tells_more(self, name: str, made: cst.Call) -> bool:
+        """Whether an object is told the mode, or given labels: by the call that makes it, or by one of its methods."""
+        about = {*self.tainted, *self.names.about}
+        return any(
+            not about.isdisjoint(names_in(arg.value))
+            for call in (made, *calls_in(self.function))
+            if call is made or dotted(call.func) == name or (dotted(call.func) or "").startswith(f"{name}.")
+            for arg in call.args
+        )
+
+    def _of_object(self, func: cst.BaseExpression) -> Helper | None:
+        """The method of an object that the model_fn makes."""
+        if isinstance(func, cst.Name):
+            func = cst.Attribute(func, cst.Name("__call__"))
+        if not isinstance(func, cst.Attribute) or not isinstance(func.value, cst.Name):
+            return None
+        made = self.objects.get(func.value.value)
+        if made is None:
+            return None
+        name, _, of = func.attr.value.partition(_OF)
+        owners = with_bases(self.project, made.file, made.of)
+        owner = next((one for one in owners if one[1].name.value == of), owners[0])
+        methods = methods_by_name(self.project, *owner)
+        return methods.get(name) if methods is not None else None
 
     def _nested(self) -> list[cst.FunctionDef]:
         """The functions inside the model_fn."""
@@ -268,6 +365,11 @@ class _Inliner:
     ) -> Statements:
         body = _plain_body(helper, call)
         said = call.func
+        if self._of_object(said) is not None:
+            body = self._with_bases_named(file, helper, body)
+            if isinstance(said, cst.Name):
+                func = self._same(said, cst.Attribute(said, cst.Name("__call__")))
+                call = self._same(call, call.with_changes(func=func))
         this = self.scope.of_parent(call.func.value) if isinstance(call.func, cst.Attribute) else None
         if this is not None:
             call = call.with_deep_changes(call.func, value=this)
@@ -333,7 +435,10 @@ class _Inliner:
             result = _Returns(small, self._same, call).block(substituted)
             if len(targets) == 1:
                 self.dicts.add(targets[0])
-        self.helpers.append((file, helper))
+        if self._of_object(said) is not None:
+            self.changed = True  # it goes with its class
+        else:
+            self.helpers.append((file, helper))
         self.mentions.add(self.file.home(said)[1] or said)
         self.stack.append(helper)
         new += self._block(result)
@@ -346,12 +451,26 @@ class _Inliner:
                 new[0] = self._same(first, first.with_changes(leading_lines=above))
         return new
 
+    def _with_bases_named(
+        self, file: ParsedFile, method: cst.FunctionDef, body: Sequence[cst.BaseStatement]
+    ) -> Sequence[cst.BaseStatement]:
+        """The statements of a method with `super().run()` as a call that says of which class this is."""
+        scope = Scope.of(self.project, file, method)
+        owner = next((one for one in reversed(scope.around) if isinstance(one, cst.ClassDef)), None)
+        bases = with_bases(self.project, file, owner)[1:] if owner is not None else []
+        if not bases:
+            return body
+        writer = _BasesNamed(scope, bases[0][1].name.value, self._same)
+        return [cast(cst.BaseStatement, statement.visit(writer)) for statement in body]
+
     def _is_bound(self, call: cst.Call, helper: cst.FunctionDef) -> bool:
         """Whether the call is one of a method through its object."""
         static = any(
             isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod" for d in helper.decorators
         )
-        return isinstance(call.func, cst.Attribute) and not static and self.scope.is_own_method(call.func)
+        if not isinstance(call.func, cst.Attribute) or static:
+            return False
+        return self.scope.is_own_method(call.func) or self._of_object(call.func) is not None
 
     def _fresh(self, name: str) -> str:
         fresh = free(name, self.taken)
@@ -422,6 +541,37 @@ class _Inliner:
             self.file.imports.names[name] = origin_of(line)
             self.taken.add(name)
         return self.file.further[name].of is file
+
+
+def _constants(project: Project, classes: Sequence[tuple[ParsedFile, cst.ClassDef]]) -> dict[str, cst.BaseExpression]:
+    """The literals that classes have for attributes, where nothing in the project gives such an attribute a value."""
+    found: dict[str, cst.BaseExpression] = {}
+    for _, owner in reversed(classes):
+        found |= {name: value for name, value in assignments(owner.body) if _is_literal(value)}
+    return {name: value for name, value in found.items() if not any(_gives(file, name) for file in project.files)}
+
+
+def _gives(file: ParsedFile, name: str) -> bool:
+    """Whether something in a file gives an attribute of a name a value."""
+    if f".{name}" not in file.text:
+        return "setattr" in file.text
+    return any(_is_given(file.parents.get(one), one) for one in attributes_named(file.module, name))
+
+
+def _is_given(above: cst.CSTNode | None, node: cst.CSTNode) -> bool:
+    if isinstance(above, (cst.For, cst.CompFor)):
+        return above.target is node
+    return isinstance(above, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Element, cst.Del, cst.AsName))
+
+
+def _is_literal(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.Tuple):
+        return all(_is_literal(element.value) for element in node.elements)
+    if isinstance(node, cst.Name):
+        return node.value in ("True", "False", "None")
+    return isinstance(node, (cst.Integer, cst.Float, cst.SimpleString)) or (
+        isinstance(node, cst.UnaryOperation) and _is_literal(node.expression)
+    )
 
 
 def _nones(small: cst.BaseSmallStatement) -> list[cst.Assign]:
@@ -542,11 +692,11 @@ def _target_names(small: cst.Assign | cst.Return | cst.Expr) -> list[str]:
 
 
 def _returned_names(body: Sequence[cst.BaseStatement], count: int) -> list[str] | None:
-    """The names in the one return of a helper, when it has one return, of names."""
+    """The names in the returns of a helper, where these are the same names in each."""
     returns = [one for statement in body for one in returns_in(statement)]
-    if len(returns) != 1:
+    value = returns[0].value if returns else None
+    if value is None or not all(one.value is not None and value.deep_equals(one.value) for one in returns):
         return None
-    value = returns[0].value
     if count == 1 and isinstance(value, cst.Name):
         return [value.value]
     if isinstance(value, cst.Tuple) and len(value.elements) == count > 1:
@@ -675,61 +825,13 @@ class _Returns:
 _PASS = cst.SimpleStatementLine([cst.Pass()])
 
 
-def _dict_given(statement: cst.CSTNode, name: str) -> dict[str, cst.BaseExpression] | None:
-    """The entries in `name = {"key": value}`."""
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not _is_name(small.targets[0].target, name):
-        return None
-    if not isinstance(small.value, cst.Dict):
-        return None
-    entries: dict[str, cst.BaseExpression] = {}
-    for element in small.value.elements:
-        key = string(element.key) if isinstance(element, cst.DictElement) else None
-        if key is None:
-            return None
-        entries[key] = element.value
-    return entries
+class _BasesNamed(Transformer):
+    """`super().run()` in a method, as a call of the object's method `run` of the base."""
 
-
-def _entry_key(node: cst.Subscript, name: str) -> str | None:
-    index = node.slice[0].slice if len(node.slice) == 1 else None
-    return string(index.value) if _is_name(node.value, name) and isinstance(index, cst.Index) else None
-
-
-class _Entries(cst.CSTVisitor):
-    """The keys in `name["key"]`, and how often a name is mentioned otherwise."""
-
-    def __init__(self, name: str) -> None:
+    def __init__(self, scope: Scope, base: str, same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
         super().__init__()
-        self.name = name
-        self.keys: set[str] = set()
-        self.others = 0
-
-    def visit_Subscript(self, node: cst.Subscript) -> bool:
-        key = _entry_key(node, self.name)
-        if key is not None:
-            self.keys.add(key)
-        return key is None
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        walk(node.value, self)
-        return False
-
-    def visit_Arg(self, node: cst.Arg) -> bool:
-        walk(node.value, self)
-        return False
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.others += node.value == self.name
-
-
-class _EntriesNamed(Transformer):
-    """`name["key"]` becomes the entry's own name; `loss = loss` goes."""
-
-    def __init__(self, name: str, named: Mapping[str, str], same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
-        super().__init__()
-        self.name = name
-        self.named = named
+        self.scope = scope
+        self.base = base
         self.same = same
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
@@ -738,19 +840,11 @@ class _EntriesNamed(Transformer):
             self.same(original_node, new)
         return new
 
-    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
-        key = _entry_key(original_node, self.name)
-        return cst.Name(self.named[key]) if key is not None else updated_node
-
-    def leave_SimpleStatementLine(
-        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> cst.BaseStatement | cst.RemovalSentinel:
-        small = updated_node.body[0]
-        if updated_node is not original_node and len(updated_node.body) == 1 and isinstance(small, cst.Assign):
-            target = small.targets[0].target
-            if len(small.targets) == 1 and isinstance(target, cst.Name) and _is_name(small.value, target.value):
-                return cst.RemoveFromParent()
-        return updated_node
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        this = self.scope.of_parent(original_node.value)
+        if this is None:
+            return updated_node
+        return updated_node.with_changes(value=this, attr=cst.Name(f"{updated_node.attr.value}{_OF}{self.base}"))
 
 
 class _Without(cst.CSTTransformer):
