@@ -187,8 +187,8 @@ READ: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
         "    optimizer = tf.train.GradientDescentOptimizer(rate)\n"
         "    return optimizer.minimize(loss, global_step=tf.train.get_global_step())\n",
         f"conf = {{'rate': 0.5}}\n{LOGITS}{LOSS}train_op = train(loss, conf, conf['rate'])\n{END}",
-        ("    rate = conf['rate']\n    conf['rate'] = 9.0\n", "SGD(learning_rate=rate)"),
-        (),
+        ("    rate_2 = 0.5\n", "    rate = rate_2\n", "SGD(learning_rate=rate)"),
+        ("conf",),
     ),
     "a parameter that the helper changes": (
         "def error(a, b):\n    a = a * 2.0\n    return tf.reduce_mean(tf.square(a - b))\n",
