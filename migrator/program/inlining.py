@@ -300,7 +300,8 @@ class _Inliner:
         if methods is None or method is None:
             return None
         trains = any(touches_training(self.project, *one) for one in methods.values())
-        if not trains and not self._tells_more(target.value, value):
+        open_ended = any(_takes_any(one) for _, one in methods.values())
+        if not trains and (open_ended or not self._tells_more(target.value, value)):
             return None
         constants = _constants(self.project, with_bases(self.project, *made))
         self.objects[target.value] = _Made(value, *made, constants)
@@ -628,11 +629,16 @@ class _Strange(cst.CSTVisitor):
     visit_Yield = visit_Global = visit_Nonlocal = visit_Await = visit_Del = _note
 
 
+def _takes_any(method: cst.FunctionDef) -> bool:
+    """Whether a method takes any further arguments, `*args` or `**kwargs`."""
+    return method.params.star_kwarg is not None or isinstance(method.params.star_arg, cst.Param)
+
+
 def _bind(helper: cst.FunctionDef, call: cst.Call, is_bound: bool) -> dict[str, cst.BaseExpression]:
     """The values of a helper's parameters in a call."""
     params = helper.params
     name = helper.name.value
-    if params.star_kwarg is not None or isinstance(params.star_arg, cst.Param) or any(a.star for a in call.args):
+    if _takes_any(helper) or any(a.star for a in call.args):
         raise Blocked("TFM120", call, f"`{name}` takes, or is given, * or ** arguments: write them out")
     positional = [*params.posonly_params, *params.params]
     arguments: dict[str, cst.BaseExpression] = {}

@@ -51,7 +51,7 @@ WRITTEN = {
     f"with {SCOPE}:\n    points = {{}}\n    other = tf.constant([1.0])\n    points.update(net=net + other.mystery())\n"
     "    net = slim.fully_connected(points.get('net'), net.get_shape().as_list()[1])": (
         "",
-        DENSE.replace("4", "net.get_shape().as_list()[1]") + "(points.get('net'))\n",
+        DENSE.replace("4", "net.get_shape().as_list()[1]") + "(net_2)\n",
     ),
     "options = {'decay': 0.9}\n"
     "with slim.arg_scope([slim.batch_norm], scale=True, **options):\n"
