@@ -350,7 +350,7 @@ class _Emitter:
                 if definition.index not in self.copied:
                     self.copied[definition.index] = ""
                     statement = self.function.statements[definition.index]
-                    if not {TRAIN, EVAL} <= statement.modes and statement.modes != {EVAL}:
+                    if EVAL not in statement.modes:
                         raise Blocked("TFM106", statement.node, f"`{name}` is not what the evaluation reads")
                     self._need(self._entries(definition.value), place)
                     self.copied[definition.index] = self._statement(statement.node)

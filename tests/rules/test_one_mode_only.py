@@ -175,3 +175,44 @@ def test_a_line_that_does_more_than_tell_it_stays(line: str) -> None:
     text = program(network=line)
     new, findings = run(text)
     assert new == text and "TFM106" in {f.code for f in findings if f.severity is Severity.MANUAL}
+
+
+AFTER_TRAINING = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[1.0, 0.0]])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    logits = tf.layers.dense(features, 2)
+    loss = tf.losses.softmax_cross_entropy(labels, logits)
+    if mode == tf.estimator.ModeKeys.{early}:
+        {returned}
+    guess, truth = tf.argmax(logits, 1), tf.argmax(labels, 1)
+    hits = tf.nn.in_top_k(logits, truth, 1)
+    metrics = {{"hits": tf.metrics.mean(hits), "union": tf.metrics.mean_iou(truth, guess, 2)}}
+    return tf.estimator.EstimatorSpec(mode, loss=loss, {step}eval_metric_ops=metrics)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+print(estimator.evaluate(input_fn))
+"""
+STEP = "tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())"
+
+
+@pytest.mark.parametrize(
+    ("early", "returned", "step"),
+    [
+        ("TRAIN", f"return tf.estimator.EstimatorSpec(mode, loss=loss, train_op={STEP})", ""),
+        ("PREDICT", "return tf.estimator.EstimatorSpec(mode, predictions=logits)", f"train_op={STEP}, "),
+    ],
+)
+def test_metrics_read_lines_of_the_evaluation_whichever_modes_else_run_them(
+    early: str, returned: str, step: str
+) -> None:
+    new, findings = run(AFTER_TRAINING.format(early=early, returned=returned, step=step))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "truth = tf.argmax(labels, 1)" in new and 'metrics["union"].update_state(truth, guess)' in new
