@@ -18,7 +18,7 @@ from migrator.program.calls import is_none, string
 from migrator.program.modes import ALL, Modes
 from migrator.program.parsed import names_in
 from migrator.program.scopes import bindings, parents_below
-from migrator.walking import Transformer, names_below
+from migrator.walking import Transformer, names_below, walk
 
 Same = Callable[[cst.CSTNode, cst.CSTNode], object]
 _Access = Union[cst.Subscript, cst.Attribute]
@@ -83,6 +83,8 @@ def with_named_entries(function: cst.FunctionDef, returned: frozenset[str], arou
     nothing is read.
     """
     done: set[str] = set()
+    if _sets_from_inside(function):
+        return function
     while True:
         candidates = [name for name in _dicts(function) if name not in done]
         if not candidates:
@@ -154,6 +156,22 @@ class _Apart(Transformer):
 
     def _is_own(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == self.name
+
+
+class _Nonlocals(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = False
+
+    def visit_Nonlocal(self, node: cst.Nonlocal) -> None:
+        self.found = True
+
+
+def _sets_from_inside(function: cst.FunctionDef) -> bool:
+    """Whether a function inside of one may give its names values."""
+    finder = _Nonlocals()
+    walk(function.body, finder)
+    return finder.found
 
 
 def _dicts(function: cst.FunctionDef) -> list[str]:
@@ -230,10 +248,11 @@ def _read(
             whole.repeated |= whole.entries.keys() if _in_loop(parents, assign) else set()
         else:
             _note_whole(whole, parents, node, nested, around)
-            if not any(one is node for update in whole.updates for one in names_below(update)):
-                whole.wholes.append(
-                    (place if not nested else len(parents), ALL if nested else modes(_above(parents, node)))
-                )
+            call = parents[parents[node]]
+            if call not in whole.asked and parents[call] not in whole.updates:
+                around_it = _above(parents, node)
+                at = place if not nested and _is_last(around_it) else len(parents)  # it may be looked at any time later
+                whole.wholes.append((at, ALL if nested else modes(around_it)))
         for line in (*whole.lines, *whole.updates):
             if line not in whole.places:
                 whole.places[line] = place
@@ -259,6 +278,13 @@ def _above(parents: Mapping[cst.CSTNode, cst.CSTNode], node: cst.CSTNode) -> lis
     while found[-1] in parents:
         found.append(parents[found[-1]])
     return found
+
+
+def _is_last(around: Sequence[cst.CSTNode]) -> bool:
+    """Whether a dict is looked at where a name of it stands, and not later: in a `return`, or by `**`."""
+    is_spread = isinstance(around[1], cst.Arg) and around[1].star == "**"
+    statement = next((one for one in around if isinstance(one, cst.BaseSmallStatement)), None)
+    return is_spread or isinstance(statement, cst.Return)
 
 
 def _is_nested(parents: Mapping[cst.CSTNode, cst.CSTNode], node: cst.CSTNode, function: cst.FunctionDef) -> bool:
@@ -309,6 +335,8 @@ def _note_access(
         whole.stored.setdefault(key, []).append(None)
         whole.grows = whole.in_parts = True
         return
+    if isinstance(above, cst.Element) and any(isinstance(one, cst.Del) for one in _above(parents, node)[:6]):
+        raise NotFollowed(node)
     if isinstance(above, (cst.Del, cst.NamedExpr, cst.AsName, cst.AnnAssign, cst.For, cst.CompFor)):
         if not isinstance(above, (cst.For, cst.CompFor)) or above.target is node:
             raise NotFollowed(node)

@@ -86,8 +86,9 @@ class _Inliner:
         self.objects: dict[str, _Made] = {}  # names of objects whose constructors were inlined
 
     def run(self) -> Inlined:
-        original = self.function
+        original, names = self.function, self.names
         for _ in range(_ROUNDS):  # an object may be seen to be told the mode when the calls of another one are inlined
+            self.names = names
             node = self._inlined()
             if node is self.function:
                 break

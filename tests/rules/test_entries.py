@@ -218,3 +218,31 @@ model_fn = Squares()
 """
     new = migrated("import abc\n\n" + text)
     assert "def loss" not in new and "MeanSquaredError" in new
+
+
+LATER = f"""\
+def model_fn(features, labels, mode):
+    given = {{}}
+    given["logits"] = tf.layers.dense(features, 1)
+    spec = {{"mode": mode, "predictions": given}}
+    given["twice"] = 2.0 * given["logits"]
+    spec["loss"] = tf.losses.mean_squared_error(labels, given["logits"])
+    return tf.estimator.EstimatorSpec(train_op={OP.format('spec["loss"]')}, **spec)
+"""
+
+
+def test_what_is_kept_elsewhere_gets_later_entries_as_well() -> None:
+    text = LATER.replace("labels, given", "labels, 1.0 * given")
+    new, findings = run(HEAD + text + TAIL)
+    if not [f for f in findings if f.severity is Severity.MANUAL]:
+        assert "twice" in new, new
+
+
+GONE = CHANGED.replace(
+    "    extended(made)\n", '    made["other"] = features\n    del made["other"], made["logits"]\n'
+).replace("    loss =", '    made["logits"] = features\n    loss =')
+
+
+def test_entries_that_are_deleted_stay_entries() -> None:
+    new, _ = run(HEAD + GONE + TAIL)
+    assert 'del made["other"], made["logits"]' in new
