@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import libcst as cst
 import pytest
 
 from migrator.program.parsed import ParsedFile
 from migrator.program.relevant import around_programs
+from migrator.syntax import Trees
 from tests.rules.programs import program, run_project
 
 TF = "import tensorflow as tf\n"
@@ -43,9 +45,9 @@ def test_others_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = []
     parse = ParsedFile.parse
 
-    def recorded(path: Path, text: str) -> ParsedFile:
+    def recorded(path: Path, text: str, trees: Trees[cst.Module] | None = None) -> ParsedFile:
         parsed.append(path.name)
-        return parse(path, text)
+        return parse(path, text, trees)
 
     monkeypatch.setattr(ParsedFile, "parse", staticmethod(recorded))
     other = TF + "x = tf.trainable_variables()\n"
