@@ -1,8 +1,8 @@
 """Entries of a model_fn's own dicts, and attributes of its own objects, as names of their own.
 
-`endpoints["loss"]`, `out["logits"]` of a helper, and `model.loss` of an object that the model_fn makes are what any
-name is: values of the model_fn. Said as names they can be told apart; the dict itself stays where it is given away as a
-whole.
+`endpoints["loss"]`, `out["logits"]` of a helper, `result.loss` of a named tuple and `model.loss` of an object that the
+model_fn makes are what any name is: values of the model_fn. Said as names they can be told apart; the dict itself stays
+where it is given away as a whole.
 """
 
 from __future__ import annotations
@@ -26,17 +26,27 @@ _READING = ("items", "keys", "values", "copy")  # methods of a dict that leave i
 
 
 @dataclass(frozen=True)
+class Record:
+    """What a call of a class makes that only holds values: its parameters in order, and whether it may get others."""
+
+    fields: tuple[str, ...]
+    is_open: bool
+
+
+@dataclass(frozen=True)
 class Surroundings:
     """What is known around a model_fn: which calls leave a dict as it is, a new name like one, and what stands where.
 
     `leaves` says of what is called whether it only reads its arguments, `deep` whether a line may change what an entry
     of something holds (`spec["predictions"]["classes"] = ...`), `modes` in which modes a node runs, given that node and
-    those around it; `same` is told of each new node what it stands for.
+    those around it, `record` what a call makes where that is a named tuple or a namespace; `same` is told of each new
+    node what it stands for.
     """
 
     leaves: Callable[[cst.BaseExpression], bool]
     deep: bool
     modes: Callable[[cst.FunctionDef], Callable[[Sequence[cst.CSTNode]], Modes]]
+    record: Callable[[cst.Call], Record | None]
     fresh: Callable[[str], str]
     same: Same
 
@@ -50,6 +60,7 @@ class _Whole:
 
     name: str
     is_object: bool
+    record: Record | None = None
     made: cst.Assign | None = None
     entries: dict[str, cst.BaseExpression] = field(default_factory=dict)
     accesses: dict[_Access, str] = field(default_factory=dict)
@@ -86,7 +97,7 @@ def with_named_entries(function: cst.FunctionDef, returned: frozenset[str], arou
     if _sets_from_inside(function):
         return function
     while True:
-        candidates = [name for name in _dicts(function) if name not in done]
+        candidates = [name for name in _dicts(function, around) if name not in done]
         if not candidates:
             return function
         name = candidates[0]
@@ -174,13 +185,13 @@ def _sets_from_inside(function: cst.FunctionDef) -> bool:
     return finder.found
 
 
-def _dicts(function: cst.FunctionDef) -> list[str]:
-    """The names that are given a dict once, and nothing else."""
+def _dicts(function: cst.FunctionDef, around: Surroundings) -> list[str]:
+    """The names that are given a dict or record once, and nothing else."""
     found = [name for name, _ in _bound(function)]
     return [
         name
         for name, node in _bound(function)
-        if found.count(name) == 1 and isinstance(node, cst.Name) and _made(function, node) is not None
+        if found.count(name) == 1 and isinstance(node, cst.Name) and _made(function, node, around) is not None
     ]
 
 
@@ -188,13 +199,18 @@ def _bound(function: cst.FunctionDef) -> list[tuple[str, cst.CSTNode]]:
     return [one for one in bindings(function) if isinstance(one[1], (cst.Name, cst.Param, cst.FunctionDef))]
 
 
-def _made(function: cst.FunctionDef, target: cst.CSTNode) -> cst.Assign | None:
-    """The assignment of a dict that is written out to a name."""
+def _made(function: cst.FunctionDef, target: cst.CSTNode, around: Surroundings) -> cst.Assign | None:
+    """The assignment of a dict that is written out, or of a record, to a name."""
     parents = parents_below(function)
     assign = parents.get(parents.get(target, target))
     if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return None
-    return assign if _entries_of(assign.value) is not None and _is_line(parents, assign) else None
+    entries = _entries_of(assign.value, _record_of(assign.value, around))
+    return assign if entries is not None and _is_line(parents, assign) else None
+
+
+def _record_of(node: cst.BaseExpression, around: Surroundings) -> Record | None:
+    return around.record(node) if isinstance(node, cst.Call) else None
 
 
 def _is_line(parents: Mapping[cst.CSTNode, cst.CSTNode], small: cst.CSTNode) -> bool:
@@ -206,9 +222,14 @@ def _is_line(parents: Mapping[cst.CSTNode, cst.CSTNode], small: cst.CSTNode) -> 
     )
 
 
-def _entries_of(node: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
-    """The entries of a dict that is written out, by keys that are texts."""
-    if isinstance(node, cst.Dict):
+def _entries_of(node: cst.BaseExpression, record: Record | None = None) -> dict[str, cst.BaseExpression] | None:
+    """The entries of a dict that is written out, by keys that are texts, or the values of a record."""
+    if record is not None and isinstance(node, cst.Call):
+        if (len(node.args) > len(record.fields) and not record.is_open) or any(arg.star for arg in node.args):
+            return None
+        keys = [_parameter(arg, index, record) for index, arg in enumerate(node.args)]
+        values = [arg.value for arg in node.args]
+    elif isinstance(node, cst.Dict):
         keys = [string(one.key) if isinstance(one, cst.DictElement) else None for one in node.elements]
         values = [one.value for one in node.elements]
     elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
@@ -218,6 +239,13 @@ def _entries_of(node: cst.BaseExpression) -> dict[str, cst.BaseExpression] | Non
         return None
     found = {key: value for key, value in equal_zip(keys, values) if key is not None}
     return found if len(found) == len(keys) else None
+
+
+def _parameter(arg: cst.Arg, index: int, record: Record) -> str | None:
+    """The field that an argument gives a value to."""
+    if arg.keyword is not None:
+        return arg.keyword.value
+    return record.fields[index] if index < len(record.fields) else None
 
 
 def _read(
@@ -230,12 +258,15 @@ def _read(
     """All uses of a dict or object. Raises NotFollowed."""
     parents, modes = parents_below(function), around.modes(function)
     whole = _Whole(name, is_object)
+    for known, target in _bound(function) if not is_object else ():
+        made = _made(function, target, around) if known == name else None
+        whole.record = _record_of(made.value, around) if made is not None else whole.record
     for place, node in enumerate(names_below(function.body)):
         if node.value != name:
             continue
         above = parents[node]
         nested = _is_nested(parents, node, function)
-        key = _key(node, above, is_object)
+        key = _key(node, above, whole)
         if key is not None and isinstance(above, (cst.Subscript, cst.Attribute)):
             _note_access(whole, parents, above, key, nested)
         elif is_object:
@@ -244,7 +275,7 @@ def _read(
             assign = parents[above]
             assert isinstance(assign, cst.Assign)
             whole.made = assign
-            whole.entries = _entries_of(assign.value) or {}
+            whole.entries = _entries_of(assign.value, whole.record) or {}
             whole.repeated |= whole.entries.keys() if _in_loop(parents, assign) else set()
         else:
             _note_whole(whole, parents, node, nested, around)
@@ -295,10 +326,12 @@ def _is_nested(parents: Mapping[cst.CSTNode, cst.CSTNode], node: cst.CSTNode, fu
     return False
 
 
-def _key(name: cst.Name, above: cst.CSTNode, is_object: bool) -> str | None:
+def _key(name: cst.Name, above: cst.CSTNode, whole: _Whole) -> str | None:
     """The key in `name["key"]`, or the attribute of an object."""
-    if is_object:
-        return above.attr.value if isinstance(above, cst.Attribute) and above.value is name else None
+    if whole.is_object or whole.record is not None:
+        key = above.attr.value if isinstance(above, cst.Attribute) and above.value is name else None
+        is_closed = whole.record is not None and not whole.record.is_open
+        return None if is_closed and whole.record is not None and key not in whole.record.fields else key
     if not isinstance(above, cst.Subscript) or above.value is not name or len(above.slice) != 1:
         return None
     index = above.slice[0].slice
@@ -367,12 +400,15 @@ def _note_whole(
 ) -> None:
     """A use of a dict as a whole. Raises NotFollowed where it may change."""
     above = parents[node]
+    if whole.record is not None and not whole.record.is_open:
+        whole.stays = True  # it never changes
+        return
     if isinstance(above, cst.Arg):
         call = parents[above]
         if isinstance(call, cst.Call) and (above.star == "**" or around.leaves(call.func)):
             whole.stays = True
             return
-    if isinstance(above, cst.Attribute) and above.value is node:
+    if isinstance(above, cst.Attribute) and above.value is node and whole.record is None:
         call = parents[above]
         if isinstance(call, cst.Call) and call.func is above:
             expr = parents[call]
@@ -440,7 +476,7 @@ def _written(
             names[key] = cst.Name(only.value)
             copies.add(key)
         else:
-            names[key] = cst.Name(around.fresh(key if key.isidentifier() else whole.name))
+            names[key] = cst.Name(around.fresh((key.lstrip("_") or key) if key.isidentifier() else whole.name))
     for key in whole.read - names.keys():
         names[key] = (constants or {})[key]
     writer = _Writer(whole, names, copies, around.same)
@@ -503,7 +539,7 @@ class _Writer(Transformer):
             assert isinstance(new, cst.Assign)
             missing = {*self.whole.asked.values()} - self.whole.entries.keys()
             nothing = {key: cst.Name("None") for key in sorted(missing)}
-            lines = self._made({**(_entries_of(new.value) or {}), **nothing})
+            lines = self._made({**(_entries_of(new.value, self.whole.record) or {}), **nothing})
             if self.whole.stays:
                 value = self._named(new.value)
                 lines.append(cst.SimpleStatementLine([new.with_changes(value=value)]))
@@ -521,7 +557,6 @@ class _Writer(Transformer):
             if key not in self.copies:
                 lines.append(updated_node.with_changes(leading_lines=()))
             if self._stays(small, {key}):
-                assert isinstance(target, cst.Subscript)
                 kept = cst.Assign([cst.AssignTarget(target.deep_clone())], self.names[key].deep_clone())
                 lines.append(cst.SimpleStatementLine([kept]))
         elif isinstance(new, cst.Assign) and _is_same(new) and updated_node is not original_node:
@@ -563,13 +598,14 @@ class _Writer(Transformer):
             ]
             return node.with_changes(elements=elements)
         assert isinstance(node, cst.Call)
+        record = self.whole.record or Record((), True)
         args = [
-            arg.with_changes(value=self.names[arg.keyword.value].deep_clone())
-            if arg.keyword is not None and arg.keyword.value in self.names
+            arg.with_changes(value=self.names[key].deep_clone())
+            if (key := _parameter(arg, index, record) or "") in self.names
             else arg.with_changes(value=self._named(arg.value))
             if isinstance(arg.value, cst.Dict) and arg.keyword is None
             else arg
-            for arg in node.args
+            for index, arg in enumerate(node.args)
         ]
         return node.with_changes(args=args)
 

@@ -19,9 +19,9 @@ from migrator.names.free import free
 from migrator.names.imports import canonical, dotted
 from migrator.pairing import equal_zip
 from migrator.program.assignments import assignments
-from migrator.program.calls import calls_in, is_none, parameters_of
+from migrator.program.calls import calls_in, is_none, parameters_of, string
 from migrator.program.comments import comment_lines
-from migrator.program.entries import NotFollowed, Surroundings, with_named_attributes, with_named_entries
+from migrator.program.entries import NotFollowed, Record, Surroundings, with_named_attributes, with_named_entries
 from migrator.program.flow import class_of, methods_by_name, with_bases
 from migrator.program.further_imports import import_of, origin_of
 from migrator.program.helpers import Helper, Scope, can_stay, helper_of, touches_training
@@ -36,6 +36,8 @@ Statements = list[cst.BaseStatement]
 #: Between the name of a method and that of the class which `super` means, until the call is inlined.
 _OF = "__of__"
 _ROUNDS = 8
+_RECORDS = ("namedtuple", "NamedTuple", "Namespace")
+_NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace")
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class _Inliner:
         self.changed = False
         self.own: set[str] = set()  # the names of helpers' own values, as they are called in the model_fn
         self.dicts: set[str] = set()  # names that a helper's dict was given to
+        self.has_records = any(word in one.bare for one in self.project.files for word in _RECORDS)
         self.objects: dict[str, _Made] = {}  # names of objects whose constructors were inlined
 
     def run(self) -> Inlined:
@@ -117,7 +120,7 @@ class _Inliner:
         """The function with the entries of dicts, and the attributes of objects that are made here, as names."""
         changed = [target for _, target in bindings(node) if isinstance(target, (cst.Attribute, cst.Subscript))]
         deep = any(isinstance(target.value, (cst.Call, cst.Subscript)) for target in changed)
-        around = Surroundings(self._leaves, deep, self._modes, self._fresh, self._same)
+        around = Surroundings(self._leaves, deep, self._modes, self._record, self._fresh, self._same)
         for name, made in self.objects.items():
             if name not in names_in(node.body):
                 continue
@@ -142,6 +145,27 @@ class _Inliner:
         for spec in straight.specs:
             known[spec.statement] = known.get(spec.statement, frozenset()) | spec.modes
         return lambda nodes: next((known[one] for one in nodes if one in known), ALL)
+
+    def _record(self, call: cst.Call) -> Record | None:
+        """The named tuple or namespace that a call makes."""
+        if not self.has_records:
+            return None
+        resolved = self.file.imports.resolve(call.func) or ""
+        if resolved in _NAMESPACES:
+            return Record((), True)
+        made = class_of(self.project, self.file, call.func)
+        if made is not None:
+            bases = [made[0].imports.resolve(base.value) for base in made[1].bases]
+            plain = bases == ["typing.NamedTuple"] and not made[1].decorators
+            return Record(tuple(_annotated(made[1])), False) if plain else None
+        file: ParsedFile | None = self.file
+        name = call.func.value if isinstance(call.func, cst.Name) else ""
+        if resolved and "." in resolved:
+            module, _, name = resolved.rpartition(".")
+            file = self.project.sibling(self.file, module)
+        given = [value for one, value in assignments(file.module) if one == name] if file is not None and name else []
+        fields = _fields(given[0]) if file is not None and len(given) == 1 and _is_named_tuple(file, given[0]) else None
+        return Record(fields, False) if fields is not None else None
 
     def _leaves(self, func: cst.BaseExpression) -> bool:
         """Whether a call of this leaves its arguments as they are: it is of a library, or of Python."""
@@ -203,6 +227,10 @@ class _Inliner:
         return self._same(statement, statement.with_changes(**changes)) if changes else statement
 
     def _simple(self, line: cst.SimpleStatementLine) -> Statements:
+        if self.objects:
+            asked = line.visit(_PropertiesCalled(self._is_property, self._same))
+            assert isinstance(asked, cst.SimpleStatementLine)
+            line = self._same(line, asked)
         small = line.body[0]
         parts = _nones(small)
         if parts:
@@ -333,6 +361,13 @@ class _Inliner:
         owner = next((one for one in owners if one[1].name.value == of), owners[0])
         methods = methods_by_name(self.project, *owner)
         return methods.get(name) if methods is not None else None
+
+    def _is_property(self, node: cst.Attribute) -> bool:
+        """Whether an attribute of an object that the model_fn makes is a property of its class."""
+        if not isinstance(node.value, cst.Name) or node.value.value not in self.objects:
+            return False
+        method = self._of_object(node)
+        return method is not None and _decorated(method[1]) == {"property"}
 
     def _nested(self) -> list[cst.FunctionDef]:
         """The functions inside the model_fn."""
@@ -545,6 +580,32 @@ class _Inliner:
         return self.file.further[name].of is file
 
 
+def _annotated(owner: cst.ClassDef) -> list[str]:
+    """The names that a class annotates, in their order."""
+    smalls = [small for line in owner.body.body if isinstance(line, cst.SimpleStatementLine) for small in line.body]
+    targets = [small.target for small in smalls if isinstance(small, cst.AnnAssign)]
+    return [target.value for target in targets if isinstance(target, cst.Name)]
+
+
+def _is_named_tuple(file: ParsedFile, node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and file.imports.resolve(node.func) == "collections.namedtuple"
+
+
+def _fields(node: cst.BaseExpression) -> tuple[str, ...] | None:
+    """The fields of `namedtuple("Name", "first second")`, where they are written out and nothing else is said."""
+    assert isinstance(node, cst.Call)
+    if len(node.args) != 2 or any(arg.keyword is not None or arg.star for arg in node.args):
+        return None
+    said = node.args[1].value
+    text = string(said)
+    if text is not None:
+        return tuple(text.replace(",", " ").split())
+    if not isinstance(said, (cst.List, cst.Tuple)):
+        return None
+    names = [string(element.value) for element in said.elements]
+    return tuple(name for name in names if name is not None) if None not in names else None
+
+
 def _constants(project: Project, classes: Sequence[tuple[ParsedFile, cst.ClassDef]]) -> dict[str, cst.BaseExpression]:
     """The literals that classes have for attributes, where nothing in the project gives such an attribute a value."""
     found: dict[str, cst.BaseExpression] = {}
@@ -606,8 +667,8 @@ def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseSta
         raise Blocked("TFM120", call, f"`{helper.name.value}` is written on one line")
     finder = _Strange()
     walk(helper.body, finder)
-    kinds = {d.decorator.value for d in helper.decorators if isinstance(d.decorator, cst.Name)}
-    if finder.found is not None or len(kinds - {"staticmethod"}) or len(kinds) != len(helper.decorators):
+    kinds = _decorated(helper)
+    if finder.found is not None or kinds - {"staticmethod", "property"} or len(kinds) != len(helper.decorators):
         raise Blocked("TFM120", call, f"`{helper.name.value}` is a generator, has a decorator, or sets global names")
     body = list(helper.body.body)
     first = body[0] if body else None
@@ -615,6 +676,11 @@ def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseSta
         if isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString)):
             body = body[1:]
     return body
+
+
+def _decorated(helper: cst.FunctionDef) -> set[str]:
+    """The names of the decorators of a function; fewer than these are where one is no name."""
+    return {d.decorator.value for d in helper.decorators if isinstance(d.decorator, cst.Name)}
 
 
 class _Strange(cst.CSTVisitor):
@@ -830,6 +896,32 @@ class _Returns:
 
 
 _PASS = cst.SimpleStatementLine([cst.Pass()])
+
+
+class _PropertiesCalled(Transformer):
+    """Properties of objects that the model_fn makes, as calls of their methods."""
+
+    def __init__(
+        self, is_property: Callable[[cst.Attribute], bool], same: Callable[[cst.CSTNode, cst.CSTNode], object]
+    ) -> None:
+        super().__init__()
+        self.is_property = is_property
+        self.same = same
+        self.called: set[cst.CSTNode] = set()
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        new = super().on_leave(original_node, updated_node)
+        if new is not original_node and isinstance(new, cst.CSTNode):
+            self.same(original_node, new)
+        return new
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.called.add(node.func)
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        if original_node in self.called or not self.is_property(original_node):
+            return updated_node
+        return cst.Call(updated_node)
 
 
 class _BasesNamed(Transformer):

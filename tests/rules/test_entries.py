@@ -10,6 +10,8 @@ from migrator.findings import Severity
 from tests.rules.programs import run, run_project
 
 HEAD = """\
+import types
+
 import tensorflow as tf
 
 
@@ -126,9 +128,49 @@ DERIVED = (
 )
 
 
-@pytest.mark.parametrize("text", [GROWN, UPDATED, SPREAD, RETURNED, OBJECT, DERIVED])
+RECORD = f"""\
+Made = collections.namedtuple("Made", "logits loss")
+
+
+def outputs(features, labels, mode):
+    logits = tf.layers.dense(tf.layers.dense(features, 2), 1)
+    loss = None
+    if mode != tf.estimator.ModeKeys.PREDICT:
+        loss = tf.losses.mean_squared_error(labels, logits)
+    return Made(logits, loss=loss)
+
+
+def model_fn(features, labels, mode):
+    out = outputs(features, labels, mode)
+    if {PREDICT}:
+        return tf.estimator.EstimatorSpec(mode, predictions=out.logits)
+    return tf.estimator.EstimatorSpec(mode, loss=out.loss, train_op={OP.format("out.loss")})
+"""
+NAMESPACE = f"""\
+def model_fn(features, labels, mode):
+    made = types.SimpleNamespace(hidden=tf.layers.dense(features, 2))
+    made.logits = tf.layers.dense(made.hidden, 1)
+    if {PREDICT}:
+        return tf.estimator.EstimatorSpec(mode, predictions=made.logits)
+    made.loss = tf.losses.mean_squared_error(labels, made.logits)
+    return tf.estimator.EstimatorSpec(mode, loss=made.loss, train_op={OP.format("made.loss")})
+"""
+PROPERTIES = (
+    OBJECT.replace("    def optimizer(", "    @property\n    def optimizer(")
+    .replace("self.optimizer()", "self.optimizer")
+    .replace("    def build(", "    def __call__(")
+    .replace("        self.build(2)\n", "        self(2)\n")
+)
+
+
+@pytest.mark.parametrize("text", [GROWN, UPDATED, SPREAD, RETURNED, OBJECT, DERIVED, NAMESPACE, PROPERTIES])
 def test_the_same_program(text: str) -> None:
     assert migrated(text) == migrated(PLAIN)
+
+
+def test_named_tuples_of_helpers() -> None:
+    new = migrated("import collections\n" + RECORD)
+    assert "loss=tf.keras.losses.MeanSquaredError()" in new and "Made(" not in new and "out" not in new
 
 
 WHOLE = f"""\
