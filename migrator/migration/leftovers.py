@@ -123,7 +123,7 @@ def is_in_the_way(file: ParsedFile, unit: cst.FunctionDef | cst.ClassDef) -> boo
 
 
 def remove_helpers(state: GroupState) -> None:
-    """Helpers that were read through, and that nothing else mentions, go, and with them their imports."""
+    """Helpers that were inlined, and that nothing else mentions, go, and with them their imports."""
     helpers = {helper: file for read in state.read.values() for file, helper in read.helpers}
     helpers |= {maker: file for _, hooks in state.all_hooks() for file, maker in hooks.makers}
     helpers |= {maker: file for file, maker in state.makers}

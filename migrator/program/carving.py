@@ -253,7 +253,7 @@ def _check_pure(node: cst.CSTNode, body: Body, seen: set[str]) -> None:
             if name.startswith(_NETWORK) and not name.startswith(_OF_MODEL):
                 raise Blocked("TFM311", call, f"the loss calls `{name}`, which belongs to the network")
             continue
-        written, _ = body.file.home(call)  # another file, where its helper was read through
+        written, _ = body.file.home(call)  # another file, where its helper was inlined
         function = written.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
         if function is not None:
             if function.name.value not in seen:

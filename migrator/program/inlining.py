@@ -1,8 +1,9 @@
-"""Helper functions read through: where a model_fn calls one, the helper's own statements take the place of the call.
+"""Helper functions inlined: where a model_fn calls one, the helper's own statements take the place of the call.
 
 A helper that computes the network, or makes an object, is left where it is (see `helpers`). One that reads the labels,
 makes the loss, the training or the metrics, or branches on the mode, says what `compile` says in the new program: its
-statements are put into the model_fn, with its parameters and its local names replaced, and are read there.
+statements are put into the model_fn, with its parameters and its local names replaced, and are read there. So are the
+methods of an object that the model_fn makes and that trains, or is told the mode: its attributes become names.
 """
 
 from __future__ import annotations
@@ -298,7 +299,7 @@ class _Inliner:
     # -- which calls -----------------------------------------------------------------------------------------------
 
     def _to_inline(self, call: cst.Call) -> tuple[ParsedFile, cst.FunctionDef] | None:
-        """The helper of a call that has to be read through; None when the call may stay."""
+        """The helper of a call that has to be inlined; None when the call may stay."""
         method = self._of_object(call.func)
         if method is not None:
             return method

@@ -182,7 +182,7 @@ class ParsedFile:
             around = self.parents.get(around)
 
     def home(self, node: cst.CSTNode | None) -> tuple[ParsedFile, cst.CSTNode | None]:
-        """The file and the node that a node comes from: another file's when a helper there was read through."""
+        """The file and the node that a node comes from: another file's when a helper there was inlined."""
         while node is not None and node not in self._positions and node in self.origins:
             node = self.origins[node]
         if node is not None and node not in self._positions:

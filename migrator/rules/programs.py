@@ -180,7 +180,7 @@ TypeError or ValueError: give the flag a number. The loop of `--loop custom` tak
     ),
     Rule(
         "TFM120",
-        "a helper function that cannot be read through",
+        "a helper function that cannot be inlined",
         Severity.MANUAL,
         """
 A function that the model_fn calls with the labels, or that makes losses, metrics, train_op or EstimatorSpec, says
