@@ -121,10 +121,7 @@ class NativeMigration(GroupState):
                 if function not in left_alone:
                     self.guarded(file, partial(inputs.write_inputs, self, path, file, function))
         for program in self.group.programs:
-            for node, (file, new) in program.model.lambdas.items():
-                rewritten = new.visit(self.rewriters[file.path])
-                assert isinstance(rewritten, cst.BaseExpression)
-                self.changes[file.path].expressions[node] = rewritten
+            self.guarded(program.file, partial(self._write_lambdas, program))
         for path, file in self.group.files.items():
             self.guarded(file, partial(inputs.write_arrays, self, path, file))
         hooks.write_hooks(self)
@@ -363,6 +360,16 @@ class NativeMigration(GroupState):
                 self.everything.refused_models[program.model_fn] = RefusedModel(program.model, read, found)
         self._refuse(file, refusals)
         return None if refusals else function
+
+    def _write_lambdas(self, program: TrainingProgram) -> None:
+        """Lambdas that a model_fn is made of. Raises Blocked (TFM104) where one is in a file that does not change."""
+        for node, (file, new) in program.model.lambdas.items():
+            if file.path not in self.rewriters:
+                message = f"the model_fn is made of a lambda in {file.path.name}, which does not change with this file"
+                raise Blocked("TFM104", program.place.call, message)
+            rewritten = new.visit(self.rewriters[file.path])
+            assert isinstance(rewritten, cst.BaseExpression)
+            self.changes[file.path].expressions[node] = rewritten
 
     def _follow_model(
         self, program: TrainingProgram, refusals: Refusals

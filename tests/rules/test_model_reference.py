@@ -332,3 +332,49 @@ def test_an_object_that_code_elsewhere_replaces_is_not_known() -> None:
     )
     _, findings = run(OF_OBJECTS + driver)
     assert "TFM104" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+MODEL_FN = """\
+import tensorflow as tf
+
+
+def model_fn(units, features, labels, mode):
+    logits = tf.layers.dense(features, units)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step)
+"""
+OF_AN_OBJECT = """\
+from model_fns import model_fn
+from training import train
+
+
+class Model:
+    def __init__(self, units):
+        self.units = units
+        self.model_fn = lambda features, labels, mode: model_fn(self.units, features, labels, mode)
+
+    def train(self):
+        train(self.model_fn, "out")
+
+
+if __name__ == "__main__":
+    Model(1).train()
+"""
+ELSEWHERE = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+def train(model_fn, model_dir):
+    estimator = tf.estimator.Estimator(model_fn=model_fn, model_dir=model_dir)
+    estimator.train(input_fn, steps=3)
+"""
+
+
+def test_a_lambda_of_a_file_that_does_not_change() -> None:
+    results = run_project({"model_fns.py": MODEL_FN, "models.py": OF_AN_OBJECT, "training.py": ELSEWHERE})
+    assert [f.code for f in results["training.py"][1]] == ["TFM104"] and results["training.py"][0] == ELSEWHERE
