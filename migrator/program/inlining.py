@@ -19,26 +19,21 @@ from migrator.names.bindings import Form, read_bindings
 from migrator.names.free import free
 from migrator.names.imports import canonical, dotted
 from migrator.pairing import equal_zip
-from migrator.program.assignments import assignments
-from migrator.program.calls import calls_in, is_none, parameters_of, string
+from migrator.program.calls import calls_in, is_none, parameters_of
 from migrator.program.comments import comment_lines
-from migrator.program.entries import NotFollowed, Record, Surroundings, with_named_attributes, with_named_entries
-from migrator.program.flow import class_of, methods_by_name, with_bases
+from migrator.program.entries import NotFollowed, Surroundings, with_named_attributes, with_named_entries
 from migrator.program.further_imports import import_of, origin_of
-from migrator.program.helpers import Helper, Scope, can_stay, helper_of, touches_training
+from migrator.program.helpers import Scope, can_stay, helper_of, touches_training
 from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ALL, ModeNames, Modes, straighten
-from migrator.program.parsed import Blocked, Further, ParsedFile, Project, attributes_named, names_in
+from migrator.program.own_objects import OwnObjects, decorators_of, records, takes_any
+from migrator.program.parsed import Blocked, Further, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
 from migrator.walking import Transformer, walk
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statements = list[cst.BaseStatement]
-#: Between the name of a method and that of the class which `super` means, until the call is inlined.
-_OF = "__of__"
 _ROUNDS = 8
-_RECORDS = ("namedtuple", "NamedTuple", "Namespace")
-_NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace")
 
 
 @dataclass(frozen=True)
@@ -52,16 +47,6 @@ class Inlined:
     helpers: tuple[tuple[ParsedFile, cst.FunctionDef], ...]
     mentions: frozenset[cst.CSTNode]
     classes: tuple[tuple[ParsedFile, cst.ClassDef], ...] = ()
-
-
-@dataclass(frozen=True)
-class _Made:
-    """An object that a model_fn makes by a call of a class, and what the class itself has for attributes."""
-
-    call: cst.Call
-    file: ParsedFile
-    of: cst.ClassDef
-    constants: Mapping[str, cst.BaseExpression]
 
 
 def inline_helpers(project: Project, model: ModelReference) -> Inlined:
@@ -86,8 +71,7 @@ class _Inliner:
         self.changed = False
         self.own: set[str] = set()  # the names of helpers' own values, as they are called in the model_fn
         self.dicts: set[str] = set()  # names that a helper's dict was given to
-        self.has_records = any(word in one.bare for one in self.project.files for word in _RECORDS)
-        self.objects: dict[str, _Made] = {}  # names of objects whose constructors were inlined
+        self.objects = OwnObjects(project, self.file, self._same)
 
     def run(self) -> Inlined:
         original, names = self.function, self.names
@@ -99,21 +83,20 @@ class _Inliner:
             self.function = node
         if self.function is original:
             return Inlined(original, (), frozenset())
-        classes = [one for made in self.objects.values() for one in with_bases(self.project, made.file, made.of)]
         helpers = tuple(dict.fromkeys(self.helpers))
         node = self._without_unused(self.function)
-        return Inlined(node, helpers, frozenset(self.mentions), tuple(dict.fromkeys(classes)))
+        return Inlined(node, helpers, frozenset(self.mentions), self.objects.classes())
 
     def _inlined(self) -> cst.FunctionDef:
         """The model_fn after one round; itself where there is nothing to inline."""
         body = self.function.body
         if not isinstance(body, cst.IndentedBlock):
             return self.function
-        before = len(self.helpers), len(self.objects)
+        before = len(self.helpers), len(self.objects.made)
         self.changed = False
         new = self._block(body.body)
         node = self.function
-        if self.changed or before != (len(self.helpers), len(self.objects)):
+        if self.changed or before != (len(self.helpers), len(self.objects.made)):
             node = self._same(node, node.with_changes(body=body.with_changes(body=new)))
         return self._with_names(node)
 
@@ -121,8 +104,10 @@ class _Inliner:
         """The function with the entries of dicts, and the attributes of objects that are made here, as names."""
         changed = [target for _, target in bindings(node) if isinstance(target, (cst.Attribute, cst.Subscript))]
         deep = any(isinstance(target.value, (cst.Call, cst.Subscript)) for target in changed)
-        around = Surroundings(self._leaves, deep, self._modes, self._record, self._fresh, self._same)
-        for name, made in self.objects.items():
+        around = Surroundings(
+            self._leaves, deep, self._modes, records(self.project, self.file), self._fresh, self._same
+        )
+        for name, made in self.objects.made.items():
             if name not in names_in(node.body):
                 continue
             try:
@@ -146,27 +131,6 @@ class _Inliner:
         for spec in straight.specs:
             known[spec.statement] = known.get(spec.statement, frozenset()) | spec.modes
         return lambda nodes: next((known[one] for one in nodes if one in known), ALL)
-
-    def _record(self, call: cst.Call) -> Record | None:
-        """The named tuple or namespace that a call makes."""
-        if not self.has_records:
-            return None
-        resolved = self.file.imports.resolve(call.func) or ""
-        if resolved in _NAMESPACES:
-            return Record((), True)
-        made = class_of(self.project, self.file, call.func)
-        if made is not None:
-            bases = [made[0].imports.resolve(base.value) for base in made[1].bases]
-            plain = bases == ["typing.NamedTuple"] and not made[1].decorators
-            return Record(tuple(_annotated(made[1])), False) if plain else None
-        file: ParsedFile | None = self.file
-        name = call.func.value if isinstance(call.func, cst.Name) else ""
-        if resolved and "." in resolved:
-            module, _, name = resolved.rpartition(".")
-            file = self.project.sibling(self.file, module)
-        given = [value for one, value in assignments(file.module) if one == name] if file is not None and name else []
-        fields = _fields(given[0]) if file is not None and len(given) == 1 and _is_named_tuple(file, given[0]) else None
-        return Record(fields, False) if fields is not None else None
 
     def _leaves(self, func: cst.BaseExpression) -> bool:
         """Whether a call of this leaves its arguments as they are: it is of a library, or of Python."""
@@ -228,10 +192,7 @@ class _Inliner:
         return self._same(statement, statement.with_changes(**changes)) if changes else statement
 
     def _simple(self, line: cst.SimpleStatementLine) -> Statements:
-        if self.objects:
-            asked = line.visit(_PropertiesCalled(self._is_property, self._same))
-            assert isinstance(asked, cst.SimpleStatementLine)
-            line = self._same(line, asked)
+        line = self.objects.with_properties_called(line)
         small = line.body[0]
         parts = _nones(small)
         if parts:
@@ -246,7 +207,7 @@ class _Inliner:
             found = self._to_inline(value)
             if found is not None:
                 return self._expand(line, small, value, *found)
-            constructed = self._constructed(small, value)
+            constructed = self.objects.constructed(small, value, self._is_told)
             if constructed is not None:
                 method, call = constructed
                 return self._expand(line, cst.Expr(call), call, *method)
@@ -300,12 +261,12 @@ class _Inliner:
 
     def _to_inline(self, call: cst.Call) -> tuple[ParsedFile, cst.FunctionDef] | None:
         """The helper of a call that has to be inlined; None when the call may stay."""
-        method = self._of_object(call.func)
-        if method is not None:
-            return method
-        found = helper_of(self.project, self.scope, call.func)
+        method = self.objects.method(call.func)
+        found = method or helper_of(self.project, self.scope, call.func)
         if found is None or any(found[1] is function for function in self.stack):
             return None
+        if method is not None:
+            return method
         file, helper = found
         given = set().union(*(names_in(arg.value) for arg in call.args)) if call.args else set()
         own = {n.name.value for n in self._nested() if n is helper}
@@ -315,30 +276,7 @@ class _Inliner:
             return found
         return None if can_stay(self.project, self.scope, self.names, call, file, helper) else found
 
-    def _constructed(self, small: cst.BaseSmallStatement, value: cst.Call) -> tuple[Helper, cst.Call] | None:
-        """The constructor that `model = Model(features, labels, mode)` calls, as a call of a method of `model`.
-
-        Only of a class that does more than to build a network, or is told the mode: other objects are kept.
-        """
-        targets = small.targets if isinstance(small, cst.Assign) else ()
-        target = targets[0].target if len(targets) == 1 else None
-        made = class_of(self.project, self.file, value.func) if isinstance(target, cst.Name) else None
-        if not isinstance(target, cst.Name) or made is None or made[1].decorators or target.value in self.objects:
-            return None
-        methods = methods_by_name(self.project, *made)
-        method = methods.get("__init__") if methods is not None else None
-        if methods is None or method is None:
-            return None
-        trains = any(touches_training(self.project, *one) for one in methods.values())
-        open_ended = any(_takes_any(one) for _, one in methods.values())
-        if not trains and (open_ended or not self._tells_more(target.value, value)):
-            return None
-        constants = _constants(self.project, with_bases(self.project, *made))
-        self.objects[target.value] = _Made(value, *made, constants)
-        func = self._same(value.func, cst.Attribute(cst.Name(target.value), cst.Name("__init__")))
-        return method, self._same(value, value.with_changes(func=func))
-
-    def _tells_more(self, name: str, made: cst.Call) -> bool:
+    def _is_told(self, name: str, made: cst.Call) -> bool:
         """Whether an object is told the mode, or given labels: by the call that makes it, or by one of its methods."""
         about = {*self.tainted, *self.names.about}
         return any(
@@ -347,28 +285,6 @@ class _Inliner:
             if call is made or dotted(call.func) == name or (dotted(call.func) or "").startswith(f"{name}.")
             for arg in call.args
         )
-
-    def _of_object(self, func: cst.BaseExpression) -> Helper | None:
-        """The method of an object that the model_fn makes."""
-        if isinstance(func, cst.Name):
-            func = cst.Attribute(func, cst.Name("__call__"))
-        if not isinstance(func, cst.Attribute) or not isinstance(func.value, cst.Name):
-            return None
-        made = self.objects.get(func.value.value)
-        if made is None:
-            return None
-        name, _, of = func.attr.value.partition(_OF)
-        owners = with_bases(self.project, made.file, made.of)
-        owner = next((one for one in owners if one[1].name.value == of), owners[0])
-        methods = methods_by_name(self.project, *owner)
-        return methods.get(name) if methods is not None else None
-
-    def _is_property(self, node: cst.Attribute) -> bool:
-        """Whether an attribute of an object that the model_fn makes is a property of its class."""
-        if not isinstance(node.value, cst.Name) or node.value.value not in self.objects:
-            return False
-        method = self._of_object(node)
-        return method is not None and _decorated(method[1]) == {"property"}
 
     def _nested(self) -> list[cst.FunctionDef]:
         """The functions inside the model_fn."""
@@ -403,8 +319,8 @@ class _Inliner:
     ) -> Statements:
         body = _plain_body(helper, call)
         said = call.func
-        if self._of_object(said) is not None:
-            body = self._with_bases_named(file, helper, body)
+        if self.objects.method(said) is not None:
+            body = self.objects.with_bases_named(file, helper, body)
             if isinstance(said, cst.Name):
                 func = self._same(said, cst.Attribute(said, cst.Name("__call__")))
                 call = self._same(call, call.with_changes(func=func))
@@ -473,7 +389,7 @@ class _Inliner:
             result = _Returns(small, self._same, call).block(substituted)
             if len(targets) == 1:
                 self.dicts.add(targets[0])
-        if self._of_object(said) is not None:
+        if self.objects.method(said) is not None:
             self.changed = True  # it goes with its class
         else:
             self.helpers.append((file, helper))
@@ -489,18 +405,6 @@ class _Inliner:
                 new[0] = self._same(first, first.with_changes(leading_lines=above))
         return new
 
-    def _with_bases_named(
-        self, file: ParsedFile, method: cst.FunctionDef, body: Sequence[cst.BaseStatement]
-    ) -> Sequence[cst.BaseStatement]:
-        """The statements of a method with `super().run()` as a call that says of which class this is."""
-        scope = Scope.of(self.project, file, method)
-        owner = next((one for one in reversed(scope.around) if isinstance(one, cst.ClassDef)), None)
-        bases = with_bases(self.project, file, owner)[1:] if owner is not None else []
-        if not bases:
-            return body
-        writer = _BasesNamed(scope, bases[0][1].name.value, self._same)
-        return [cast(cst.BaseStatement, statement.visit(writer)) for statement in body]
-
     def _is_bound(self, call: cst.Call, helper: cst.FunctionDef) -> bool:
         """Whether the call is one of a method through its object."""
         static = any(
@@ -508,7 +412,7 @@ class _Inliner:
         )
         if not isinstance(call.func, cst.Attribute) or static:
             return False
-        return self.scope.is_own_method(call.func) or self._of_object(call.func) is not None
+        return self.scope.is_own_method(call.func) or self.objects.method(call.func) is not None
 
     def _fresh(self, name: str) -> str:
         fresh = free(name, self.taken)
@@ -581,63 +485,6 @@ class _Inliner:
         return self.file.further[name].of is file
 
 
-def _annotated(owner: cst.ClassDef) -> list[str]:
-    """The names that a class annotates, in their order."""
-    smalls = [small for line in owner.body.body if isinstance(line, cst.SimpleStatementLine) for small in line.body]
-    targets = [small.target for small in smalls if isinstance(small, cst.AnnAssign)]
-    return [target.value for target in targets if isinstance(target, cst.Name)]
-
-
-def _is_named_tuple(file: ParsedFile, node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Call) and file.imports.resolve(node.func) == "collections.namedtuple"
-
-
-def _fields(node: cst.BaseExpression) -> tuple[str, ...] | None:
-    """The fields of `namedtuple("Name", "first second")`, where they are written out and nothing else is said."""
-    assert isinstance(node, cst.Call)
-    if len(node.args) != 2 or any(arg.keyword is not None or arg.star for arg in node.args):
-        return None
-    said = node.args[1].value
-    text = string(said)
-    if text is not None:
-        return tuple(text.replace(",", " ").split())
-    if not isinstance(said, (cst.List, cst.Tuple)):
-        return None
-    names = [string(element.value) for element in said.elements]
-    return tuple(name for name in names if name is not None) if None not in names else None
-
-
-def _constants(project: Project, classes: Sequence[tuple[ParsedFile, cst.ClassDef]]) -> dict[str, cst.BaseExpression]:
-    """The literals that classes have for attributes, where nothing in the project gives such an attribute a value."""
-    found: dict[str, cst.BaseExpression] = {}
-    for _, owner in reversed(classes):
-        found |= {name: value for name, value in assignments(owner.body) if _is_literal(value)}
-    return {name: value for name, value in found.items() if not any(_gives(file, name) for file in project.files)}
-
-
-def _gives(file: ParsedFile, name: str) -> bool:
-    """Whether something in a file gives an attribute of a name a value."""
-    if f".{name}" not in file.text:
-        return "setattr" in file.text
-    return any(_is_given(file.parents.get(one), one) for one in attributes_named(file.module, name))
-
-
-def _is_given(above: cst.CSTNode | None, node: cst.CSTNode) -> bool:
-    if isinstance(above, (cst.For, cst.CompFor)):
-        return above.target is node
-    return isinstance(above, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Element, cst.Del, cst.AsName))
-
-
-def _is_literal(node: cst.BaseExpression) -> bool:
-    if isinstance(node, cst.Tuple):
-        return all(_is_literal(element.value) for element in node.elements)
-    if isinstance(node, cst.Name):
-        return node.value in ("True", "False", "None")
-    return isinstance(node, (cst.Integer, cst.Float, cst.SimpleString)) or (
-        isinstance(node, cst.UnaryOperation) and _is_literal(node.expression)
-    )
-
-
 def _nones(small: cst.BaseSmallStatement) -> list[cst.Assign]:
     """`loss, train_op = None, None`, or `loss = train_op = None`, one by one; nothing for anything else."""
     if not isinstance(small, cst.Assign):
@@ -668,7 +515,7 @@ def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseSta
         raise Blocked("TFM120", call, f"`{helper.name.value}` is written on one line")
     finder = _Strange()
     walk(helper.body, finder)
-    kinds = _decorated(helper)
+    kinds = decorators_of(helper)
     if finder.found is not None or kinds - {"staticmethod", "property"} or len(kinds) != len(helper.decorators):
         raise Blocked("TFM120", call, f"`{helper.name.value}` is a generator, has a decorator, or sets global names")
     body = list(helper.body.body)
@@ -677,11 +524,6 @@ def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseSta
         if isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString)):
             body = body[1:]
     return body
-
-
-def _decorated(helper: cst.FunctionDef) -> set[str]:
-    """The names of the decorators of a function; fewer than these are where one is no name."""
-    return {d.decorator.value for d in helper.decorators if isinstance(d.decorator, cst.Name)}
 
 
 class _Strange(cst.CSTVisitor):
@@ -697,16 +539,11 @@ class _Strange(cst.CSTVisitor):
     visit_Yield = visit_Global = visit_Nonlocal = visit_Await = visit_Del = _note
 
 
-def _takes_any(method: cst.FunctionDef) -> bool:
-    """Whether a method takes any further arguments, `*args` or `**kwargs`."""
-    return method.params.star_kwarg is not None or isinstance(method.params.star_arg, cst.Param)
-
-
 def _bind(helper: cst.FunctionDef, call: cst.Call, is_bound: bool) -> dict[str, cst.BaseExpression]:
     """The values of a helper's parameters in a call."""
     params = helper.params
     name = helper.name.value
-    if _takes_any(helper) or any(a.star for a in call.args):
+    if takes_any(helper) or any(a.star for a in call.args):
         raise Blocked("TFM120", call, f"`{name}` takes, or is given, * or ** arguments: write them out")
     positional = [*params.posonly_params, *params.params]
     arguments: dict[str, cst.BaseExpression] = {}
@@ -897,54 +734,6 @@ class _Returns:
 
 
 _PASS = cst.SimpleStatementLine([cst.Pass()])
-
-
-class _PropertiesCalled(Transformer):
-    """Properties of objects that the model_fn makes, as calls of their methods."""
-
-    def __init__(
-        self, is_property: Callable[[cst.Attribute], bool], same: Callable[[cst.CSTNode, cst.CSTNode], object]
-    ) -> None:
-        super().__init__()
-        self.is_property = is_property
-        self.same = same
-        self.called: set[cst.CSTNode] = set()
-
-    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
-        new = super().on_leave(original_node, updated_node)
-        if new is not original_node and isinstance(new, cst.CSTNode):
-            self.same(original_node, new)
-        return new
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.called.add(node.func)
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
-        if original_node in self.called or not self.is_property(original_node):
-            return updated_node
-        return cst.Call(updated_node)
-
-
-class _BasesNamed(Transformer):
-    """`super().run()` in a method, as a call of the object's method `run` of the base."""
-
-    def __init__(self, scope: Scope, base: str, same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
-        super().__init__()
-        self.scope = scope
-        self.base = base
-        self.same = same
-
-    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
-        new = super().on_leave(original_node, updated_node)
-        if new is not original_node and isinstance(new, cst.CSTNode):
-            self.same(original_node, new)
-        return new
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
-        this = self.scope.of_parent(original_node.value)
-        if this is None:
-            return updated_node
-        return updated_node.with_changes(value=this, attr=cst.Name(f"{updated_node.attr.value}{_OF}{self.base}"))
 
 
 class _Without(cst.CSTTransformer):

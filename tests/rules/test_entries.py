@@ -227,6 +227,17 @@ def test_an_object_that_is_used_as_a_whole_stays() -> None:
     assert "TFM120" in [f.code for f in findings if f.severity is Severity.MANUAL]
 
 
+RECURSIVE = OBJECT.replace(
+    "    def build(self, units):\n", "    def build(self, units):\n        self.build(units - 1)\n"
+)
+
+
+def test_a_method_that_calls_itself_stays() -> None:
+    new, findings = run(HEAD + RECURSIVE + TAIL)
+    assert new == HEAD + RECURSIVE + TAIL
+    assert "TFM120" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
 def test_a_class_that_another_file_uses_stays() -> None:
     model = HEAD.partition("\n\n\n")[0] + "\n\n\n" + OBJECT.partition("\n\n\ndef model_fn")[0] + "\n"
     main = "from model import Model\n" + HEAD + OBJECT.partition("\n\n\n")[2] + TAIL
