@@ -64,9 +64,9 @@ def ahead_of_data(train, model):
     """Those parts of a model that the operation ``train`` assigns whatever its data are, as a vector that follows the
     weights: a run that finds no more data may still have moved them.
     """
-    if train is None:
+    graph = getattr(train, "graph", None)  # a variable outside of graphs, as a strategy's replicas give it, has none
+    if graph is None:
         return []
-    graph = train.graph
     moved = set()
     for operation in map(graph.get_operation_by_name, ancestors([train])):
         if operation.type.startswith("Assign") and operation.inputs:
