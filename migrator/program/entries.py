@@ -16,9 +16,9 @@ import libcst as cst
 from migrator.pairing import equal_zip
 from migrator.program.calls import is_none, string
 from migrator.program.modes import ALL, Modes
-from migrator.program.parsed import names_in
+from migrator.program.parsed import Following, names_in
 from migrator.program.scopes import bindings, parents_below
-from migrator.walking import Transformer, names_below, walk
+from migrator.walking import names_below, walk
 
 Same = Callable[[cst.CSTNode, cst.CSTNode], object]
 _Access = Union[cst.Subscript, cst.Attribute]
@@ -129,17 +129,10 @@ def _one_by_one(function: cst.FunctionDef, name: str, same: Same) -> cst.Functio
     return new
 
 
-class _Apart(Transformer):
+class _Apart(Following):
     def __init__(self, name: str, same: Same) -> None:
-        super().__init__()
+        super().__init__(same)
         self.name = name
-        self.same = same
-
-    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
-        new = super().on_leave(original_node, updated_node)
-        if new is not original_node and isinstance(new, cst.CSTNode):
-            self.same(original_node, new)
-        return new
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
@@ -500,21 +493,14 @@ def _target_key(whole: _Whole, line: cst.Assign | cst.AugAssign) -> str | None:
     return whole.accesses.get(target) if isinstance(target, (cst.Subscript, cst.Attribute)) else None
 
 
-class _Writer(Transformer):
+class _Writer(Following):
     """Puts names for entries: where they are read, and before the lines that give them, or in the place of these."""
 
     def __init__(self, whole: _Whole, names: Mapping[str, cst.BaseExpression], copies: set[str], same: Same) -> None:
-        super().__init__()
+        super().__init__(same)
         self.whole = whole
         self.names = names
         self.copies = copies
-        self.same = same
-
-    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
-        new = super().on_leave(original_node, updated_node)
-        if new is not original_node and isinstance(new, cst.CSTNode):
-            self.same(original_node, new)
-        return new
 
     def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
         return self._name(original_node, updated_node)

@@ -27,7 +27,7 @@ from migrator.program.helpers import Scope, can_stay, helper_of, touches_trainin
 from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ALL, ModeNames, Modes, straighten
 from migrator.program.own_objects import OwnObjects, decorators_of, records, takes_any
-from migrator.program.parsed import Blocked, Further, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, Following, Further, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
 from migrator.walking import Transformer, walk
 
@@ -736,19 +736,12 @@ class _Returns:
 _PASS = cst.SimpleStatementLine([cst.Pass()])
 
 
-class _Without(cst.CSTTransformer):
+class _Without(Following):
     """Takes functions out of another function."""
 
     def __init__(self, names: set[str], same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
-        super().__init__()
+        super().__init__(same)
         self.names = names
-        self.same = same
-
-    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
-        new = super().on_leave(original_node, updated_node)
-        if new is not original_node and isinstance(new, cst.CSTNode):
-            self.same(original_node, new)
-        return new
 
     def leave_FunctionDef(
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef

@@ -17,8 +17,7 @@ from migrator.program.calls import string
 from migrator.program.entries import Record
 from migrator.program.flow import class_of, methods_by_name, with_bases
 from migrator.program.helpers import Helper, Scope, touches_training
-from migrator.program.parsed import ParsedFile, Project, attributes_named
-from migrator.walking import Transformer
+from migrator.program.parsed import Following, ParsedFile, Project, attributes_named
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 #: Between the name of a method and that of the class which `super` means, until the call is inlined.
@@ -220,22 +219,15 @@ def _is_literal(node: cst.BaseExpression) -> bool:
     )
 
 
-class _PropertiesCalled(Transformer):
+class _PropertiesCalled(Following):
     """Properties of objects that the model_fn makes, as calls of their methods."""
 
     def __init__(
         self, is_property: Callable[[cst.Attribute], bool], same: Callable[[cst.CSTNode, cst.CSTNode], object]
     ) -> None:
-        super().__init__()
+        super().__init__(same)
         self.is_property = is_property
-        self.same = same
         self.called: set[cst.CSTNode] = set()
-
-    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
-        new = super().on_leave(original_node, updated_node)
-        if new is not original_node and isinstance(new, cst.CSTNode):
-            self.same(original_node, new)
-        return new
 
     def visit_Call(self, node: cst.Call) -> None:
         self.called.add(node.func)
@@ -246,20 +238,13 @@ class _PropertiesCalled(Transformer):
         return cst.Call(updated_node)
 
 
-class _BasesNamed(Transformer):
+class _BasesNamed(Following):
     """`super().run()` in a method, as a call of the object's method `run` of the base."""
 
     def __init__(self, scope: Scope, base: str, same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
-        super().__init__()
+        super().__init__(same)
         self.scope = scope
         self.base = base
-        self.same = same
-
-    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
-        new = super().on_leave(original_node, updated_node)
-        if new is not original_node and isinstance(new, cst.CSTNode):
-            self.same(original_node, new)
-        return new
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         this = self.scope.of_parent(original_node.value)

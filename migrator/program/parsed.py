@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -286,6 +286,20 @@ class Tracked(Transformer):
         elif isinstance(new, cst.FlattenSentinel):
             for one in new:
                 self.made.setdefault(one, original_node)
+        return new
+
+
+class Following(Transformer):
+    """Tells `same` of each new node what it stands for."""
+
+    def __init__(self, same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
+        super().__init__()
+        self.same = same
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        new = super().on_leave(original_node, updated_node)
+        if new is not original_node and isinstance(new, cst.CSTNode):
+            self.same(original_node, new)
         return new
 
 
