@@ -220,7 +220,7 @@ def _entries_of(node: cst.BaseExpression, record: Record | None = None) -> dict[
     if record is not None and isinstance(node, cst.Call):
         if (len(node.args) > len(record.fields) and not record.is_open) or any(arg.star for arg in node.args):
             return None
-        keys = [_parameter(arg, index, record) for index, arg in enumerate(node.args)]
+        keys = [parameter(arg, index, record) for index, arg in enumerate(node.args)]
         values = [arg.value for arg in node.args]
     elif isinstance(node, cst.Dict):
         keys = [string(one.key) if isinstance(one, cst.DictElement) else None for one in node.elements]
@@ -234,7 +234,7 @@ def _entries_of(node: cst.BaseExpression, record: Record | None = None) -> dict[
     return found if len(found) == len(keys) else None
 
 
-def _parameter(arg: cst.Arg, index: int, record: Record) -> str | None:
+def parameter(arg: cst.Arg, index: int, record: Record) -> str | None:
     """The field that an argument gives a value to."""
     if arg.keyword is not None:
         return arg.keyword.value
@@ -587,7 +587,7 @@ class _Writer(Following):
         record = self.whole.record or Record((), True)
         args = [
             arg.with_changes(value=self.names[key].deep_clone())
-            if (key := _parameter(arg, index, record) or "") in self.names
+            if (key := parameter(arg, index, record) or "") in self.names
             else arg.with_changes(value=self._named(arg.value))
             if isinstance(arg.value, cst.Dict) and arg.keyword is None
             else arg
@@ -616,4 +616,4 @@ def _nothing(line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
     return line.with_changes(body=[cst.Pass()])
 
 
-__all__ = ["NotFollowed", "Surroundings", "with_named_attributes", "with_named_entries"]
+__all__ = ["NotFollowed", "Record", "Surroundings", "parameter", "with_named_attributes", "with_named_entries"]

@@ -14,7 +14,7 @@ import libcst as cst
 
 from migrator.program.assignments import assignments
 from migrator.program.calls import string
-from migrator.program.entries import Record
+from migrator.program.entries import Record, parameter
 from migrator.program.flow import class_of, methods_by_name, with_bases
 from migrator.program.helpers import Helper, Scope, touches_training
 from migrator.program.parsed import Following, ParsedFile, Project, attributes_named
@@ -176,9 +176,11 @@ def _is_named_tuple(file: ParsedFile, node: cst.BaseExpression) -> bool:
 def _fields(node: cst.BaseExpression) -> tuple[str, ...] | None:
     """The fields of `namedtuple("Name", "first second")`, where they are written out and nothing else is said."""
     assert isinstance(node, cst.Call)
-    if len(node.args) != 2 or any(arg.keyword is not None or arg.star for arg in node.args):
+    known = Record(("typename", "field_names"), False)
+    given = {parameter(arg, index, known): arg.value for index, arg in enumerate(node.args) if not arg.star}
+    if len(node.args) != 2 or set(given) != set(known.fields):
         return None
-    said = node.args[1].value
+    said = given["field_names"]
     text = string(said)
     if text is not None:
         return tuple(text.replace(",", " ").split())

@@ -168,8 +168,9 @@ def test_the_same_program(text: str) -> None:
     assert migrated(text) == migrated(PLAIN)
 
 
-def test_named_tuples_of_helpers() -> None:
-    new = migrated("import collections\n" + RECORD)
+@pytest.mark.parametrize("said", ['"logits loss"', '["logits", "loss"]', 'field_names="logits, loss"'])
+def test_named_tuples_of_helpers(said: str) -> None:
+    new = migrated("import collections\n" + RECORD.replace('"logits loss"', said))
     assert "loss=tf.keras.losses.MeanSquaredError()" in new and "Made(" not in new and "out" not in new
 
 
