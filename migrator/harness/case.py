@@ -51,6 +51,8 @@ class Case:
     each time step. `anew`: they drop others at each step of the training, the same ones in both programs. `one_order`:
     the shuffles of both programs have one seed, and give each pass the order of the first. `brief`: known-bad versions
     of the migrated program and replicates of the original are left out: only what agrees strictly is to be found.
+    `first_batches` say of both programs which of the batches that they ask their data sets for an eager loop trains on
+    first, once a run of theirs has shown it (None: not known, or no such loop).
     """
 
     original: Path
@@ -90,6 +92,7 @@ class Case:
     anew: bool = True
     one_order: bool = False
     brief: bool = False
+    first_batches: tuple[int | None, int | None] = (None, None)
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

@@ -18,7 +18,7 @@ from migrator.harness.case import (
     without_evaluator,
 )
 from migrator.harness.mutants import SENTINELS, Mutant
-from migrator.harness.original import OriginalEvidence, evaluates
+from migrator.harness.original import OriginalEvidence, evaluates, to_be_made_again
 from migrator.harness.protocol import batch_map, l0_runs, l2_data, ladder, name_map, pairing, tolerance, weight_map
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Array, Recording, read_batch
@@ -120,6 +120,13 @@ def probe(session: Session, case: Case) -> Run:
     return run_program(session, case, "migrated", "migrated probe", shape, **plan)
 
 
+def shown_by(case: Case, run: Run | None) -> Case:
+    """The case, when a run of the migrated program has shown which batch an eager loop begins with."""
+    if run is None or run.recording is None:
+        return case
+    return replace(case, first_batches=(case.first_batches[0], run.recording.first_batch))
+
+
 def _plain(terms: Terms) -> bool:
     """Whether weights are kept in the same form, one for one."""
     return terms.weights == weight_map.WeightMap()
@@ -187,6 +194,7 @@ def run_migrated(
     first = first or guessed or probe(session, case)
     if first.recording is None:
         return MigratedEvidence(probe=first, failed=first)
+    case = shown_by(case, first)
     terms = terms_of(original, first.recording, case.names)
     first = terms.of(spared.emptied(first, case.room))
     assert first.recording is not None
@@ -205,7 +213,7 @@ def run_migrated(
 
     main = train()
     if guessed is not None:
-        told = _told(original, guessed, main, case)
+        told = None if to_be_made_again(case, main, 1) else _told(original, guessed, main, case)
         if told is None:
             return run_migrated(session, case, progress, replace(evidence, probed=None), None, on_compared)
         first, found = told, replace(found, probe=None)

@@ -64,13 +64,22 @@ class OriginalEvidence:
 
 
 def known(case: Case, main: Run) -> Case:
-    """The case, when its original has shown whether its trainers wait for each other although there are servers, and
-    how many weights it has.
+    """The case, when its original has shown whether its trainers wait for each other although there are servers, how
+    many weights it has, and which batch an eager loop begins with.
     """
     if main.recording is None:
         return case
     shape = replace(case.shape, in_step=True) if main.recording.in_step else case.shape
-    return replace(case, shape=shape, room=room_of(main.recording))
+    first = main.recording.first_batch, case.first_batches[1]
+    return replace(case, shape=shape, room=room_of(main.recording), first_batches=first)
+
+
+def to_be_made_again(case: Case, run: Run, place: int) -> bool:
+    """Whether a run of the original (`place` 0) or of the migrated program (1) has made its first step twice, and has
+    told of its data what lets the next run make it once.
+    """
+    found = run.recording
+    return found is not None and found.twice and found.first_batch not in (None, case.first_batches[place])
 
 
 def _replicate(session: Session, case: Case, evidence: OriginalEvidence, number: int, replay: bool) -> Run:
@@ -125,19 +134,10 @@ def record_original(session: Session, case: Case, progress: OnProgress, *, repea
         # Its trainers wait for each other: nothing of this run was free, and it is the one to compare.
         main, free = replace(free, role="original"), None
     else:
-        main = run_program(
-            session,
-            case,
-            "original",
-            "original",
-            one_trainer(case.shape),
-            steps=step_limit,
-            evaluate=evaluates(case),
-            evaluation_noise=evaluates(case),
-            draw_initial=True,
-            generators=GENERATORS,
-            lines=True,
-        )
+        main = _compared_run(session, case, step_limit)
+        if to_be_made_again(case, main, 0):
+            case = known(case, main)
+            main = _compared_run(session, case, step_limit)
     if main.recording is None:
         return OriginalEvidence(main, None, free)
     in_step = main.recording.in_step
@@ -166,24 +166,29 @@ def record_original(session: Session, case: Case, progress: OnProgress, *, repea
     if not random_order or kept is None:
         return evidence
     # What cannot be replayed cannot be compared either: once more, to the last batch that was kept.
-    again = run_program(
+    again = _compared_run(session, case, kept - 1)
+    limit = budget.lesser(kept - 1, evidence.replicate_limit)
+    evidence = replace(evidence, main=again, step_limit=kept - 1, replicate_limit=limit)
+    if again.recording is None:
+        return evidence
+    return replace(evidence, initial=weights_file(session, again.recording.initial))
+
+
+def _compared_run(session: Session, case: Case, steps: int | None) -> Run:
+    """A run that everything may be compared with, from the original's own values, of so many steps at the most."""
+    return run_program(
         session,
         case,
         "original",
         "original",
         one_trainer(case.shape),
-        steps=kept - 1,
+        steps=steps,
         evaluate=evaluates(case),
         evaluation_noise=evaluates(case),
         draw_initial=True,
         generators=GENERATORS,
         lines=True,
     )
-    limit = budget.lesser(kept - 1, evidence.replicate_limit)
-    evidence = replace(evidence, main=again, step_limit=kept - 1, replicate_limit=limit)
-    if again.recording is None:
-        return evidence
-    return replace(evidence, initial=weights_file(session, again.recording.initial))
 
 
 def record_main(session: Session, case: Case, evidence: OriginalEvidence) -> Run:

@@ -367,6 +367,11 @@ class Recording:
     training: int = 0
     origins: Origins | None = None
     drawn: Mapping[str, Array] = field(default_factory=dict)
+    first_batch: int | None = None
+    """Which of the batches that the program asks its data sets for, from 1, is the first that an eager loop trains on;
+    None where no loop does, or where its first step is only known when it is over."""
+    twice: bool = False
+    """Whether that step was made twice, so that what the program counts in Python is one ahead."""
     made: Mapping[str, Array] | None = None
     """Initial values as the program made them, before it was given others; None: not looked at."""
     cpu: float | None = None
@@ -947,6 +952,8 @@ def read(record_dir: Path) -> Recording:
         conditional=bool(program.get("conditional", False)),
         racing=tuple(program.get("racing", ())),
         loop=bool(program.get("loop", False)),
+        first_batch=None if program.get("first_batch") is None else int(program["first_batch"]),
+        twice=bool(program.get("twice", False)),
         rate_constants=tuple(int(one) for one in program.get("rate_constants", ())),
         slot_variables={
             (variable, slot): str(name)

@@ -28,7 +28,7 @@ from migrator.harness.case import (
 )
 from migrator.harness.cluster import ForkServerError
 from migrator.harness.gathered import Findings
-from migrator.harness.migrated import MigratedEvidence, probe, run_in_order, run_migrated
+from migrator.harness.migrated import MigratedEvidence, probe, run_in_order, run_migrated, shown_by
 from migrator.harness.mutants import BY_ID, MUTANTS, Family
 from migrator.harness.mutants.bench import try_mutants
 from migrator.harness.mutants.killing import MISSED
@@ -481,7 +481,7 @@ def _briefly(session: Session, case: Case, first: Findings, progress: OnProgress
         return findings
     case = known(case, evidence.main)
     found = run_migrated(session, case, progress, evidence, probed)
-    findings = replace(findings, case=case, migrated=found)
+    findings = replace(findings, case=shown_by(case, found.main), migrated=found)
     if found.failed is not None or found.compared is None:
         return findings
     if any(level.status not in (Status.EQUIVALENT, Status.NOT_APPLICABLE) for level in found.levels):
@@ -710,7 +710,8 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
         return _failed(findings, evidence.failed_run)
     versions_differ = _versions_differ(session, case)
     found, evidence, one_may_do = _run_beside(session, case, progress, evidence, first, versions_differ)
-    findings = replace(findings, original=evidence, migrated=found, levels=found.levels)
+    case = shown_by(case, found.main)
+    findings = replace(findings, case=case, original=evidence, migrated=found, levels=found.levels)
     if found.failed is not None:
         return _failed(findings, found.failed)
     if found.compared is not None:

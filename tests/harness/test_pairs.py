@@ -22,6 +22,15 @@ PAIRS = Path(__file__).parent / "pairs"
         ("pixels", {"migrated": ("EQUIVALENT", None), "wrong_scale": ("DIFFERENT", "L3")}),
         # GRUCell and LSTMCell against the layers of Keras, and features that have a name in one program only.
         ("gru", {"migrated": ("EQUIVALENT", None), "wrong_forget_bias": ("DIFFERENT", "L3")}),
+        # An eager loop that counts its steps in Python, for its rate and for its end.
+        (
+            "counted",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "wrong_end": ("DIFFERENT", "L2"),
+                "wrong_rate": ("DIFFERENT", "L0b"),
+            },
+        ),
         # Layers of one shape, made in another order.
         ("towers", {"migrated": ("EQUIVALENT", None)}),
         # A program that keeps its session (TFM199), and a rate 1 % higher.

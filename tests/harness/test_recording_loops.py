@@ -438,6 +438,52 @@ def test_the_number_of_a_batch_is_no_part_of_it(loops: Loops, one: tuple[Recordi
     np.testing.assert_allclose(losses(replayed), losses(one[0])[:4], rtol=2e-6)
 
 
+COUNTED = """
+warmed = next(iter(data(32, 3)))  # is not trained on
+for step, batch in enumerate(data(32, 1)):
+    if step == 3:
+        break
+    optimizer.learning_rate = 0.1 / (1 + step)
+    train_step(batch)
+"""
+MADE_LATE = """
+class Late(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.out = tf.keras.layers.Dense(5, "tanh", name="dense"), tf.keras.layers.Dense(1, name="dense_1")
+        self.norm = tf.keras.layers.BatchNormalization(name="norm")
+
+    def call(self, x, training=None):
+        return self.out(self.norm(self.hidden(x), training=training))
+
+
+def compute_loss(labels, predictions):
+    return tf.reduce_mean(loss_object(labels[:, tf.newaxis], predictions))
+
+
+model, optimizer = Late(), tf.keras.optimizers.SGD(0.1, momentum=0.9)
+"""
+
+
+@pytest.mark.parametrize("late", ["", MADE_LATE])
+def test_a_run_that_knows_the_first_batch_makes_its_step_once(loops: Loops, late: str) -> None:
+    """What the program counts in Python is not ahead then; values to start from and batches are given as before."""
+    shown, _ = loops.run(late + COUNTED, steps=1, only_training=True)
+    assert shown.twice and shown.first_batch == 2
+    ahead, _ = loops.run(late + COUNTED)
+    assert [step.learning_rate for step in ahead.steps] == pytest.approx([0.1 / 2, 0.1 / 3])
+    known = {"initial": loops.save(shown), "first_batch": 2}
+    recording, folder = loops.run(late + COUNTED, **known)
+    assert not recording.twice and recording.first_batch == 2
+    assert [step.learning_rate for step in recording.steps] == pytest.approx([0.1, 0.1 / 2, 0.1 / 3])
+    assert all(np.array_equal(value, shown.initial[name]) for name, value in recording.initial.items())
+    other = (late + COUNTED).replace("data(32, 1)", "data(32, 7)")
+    replayed, _ = loops.run(other, replay=str(folder / "record"), **known)
+    assert not replayed.twice and losses(replayed) == losses(recording)
+    again, _ = loops.run(other, replay=str(folder / "record"), initial=known["initial"], first_batch=5)
+    assert again.twice and losses(again)[0] == losses(recording)[0]
+
+
 KEEPING = """
 count = tf.Variable(0.0)
 averages = [tf.Variable(weight, trainable=False) for weight in model.trainable_variables]

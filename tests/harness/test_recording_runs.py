@@ -953,6 +953,46 @@ def test_embeddings_schedules_strings_and_batch_normalization(runner: Runner) ->
     assert relative(original.gradients[1], migrated.gradients[1], lambda name: rename.get(name, name)) < 1e-5
 
 
+MOVING = """
+import os, time
+import numpy as np
+import tensorflow as tf
+
+def batches():
+    for number in range(6):
+        yield {"x": np.full((4, 3), number, np.float32)}, np.ones((4, 1), np.float32)
+    time.sleep(0.5)  # what waits for no data is done by then
+
+def input_fn():
+    shapes = ({"x": (4, 3)}, (4, 1))
+    return tf.data.Dataset.from_generator(batches, ({"x": tf.float32}, tf.float32), shapes)
+
+def model_fn(features, labels, mode):
+    drift = tf.get_variable("drift", [2], initializer=tf.zeros_initializer(), trainable=False)
+    mean = tf.get_variable("mean", [3], initializer=tf.zeros_initializer(), trainable=False)
+    net = tf.layers.dense(features["x"], 1, kernel_initializer=tf.ones_initializer())
+    loss = tf.losses.mean_squared_error(labels, net)
+    moved = [drift.assign(0.5 * drift + 1.0), mean.assign(0.5 * mean + tf.reduce_mean(features["x"], 0))]
+    with tf.control_dependencies([loss]):
+        train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(train_op, *moved))
+
+tf.estimator.Estimator(model_fn, os.environ["MODEL_DIR"]).train(input_fn)
+"""
+
+
+def test_what_moves_whatever_the_data_are_is_as_the_last_step_has_left_it(runner: Runner) -> None:
+    """The call that ends an Estimator's training finds no data, and moves once more what needs none."""
+    recording, _ = runner.run("original", MOVING)
+    assert [step.number for step in recording.steps] == list(range(1, 7))
+    last = recording.states[6]
+    np.testing.assert_allclose(last["drift"], 2.0 * (1.0 - 0.5**6), rtol=1e-6)  # 2 (1 - 2^-7) a step later
+    mean = 0.0
+    for number in range(6):
+        mean = 0.5 * mean + number
+    np.testing.assert_allclose(last["mean"], mean, rtol=1e-6)
+
+
 @pytest.mark.parametrize("form", ["creator", "distributed", "global"])
 def test_two_mirrored_workers(runner: Runner, form: str) -> None:
     shape, trainers = "chief=1,worker=1", "chief:0 worker:0"

@@ -1,5 +1,7 @@
 """The variables of a Keras program, wherever they live: on replicas, in shards on parameter servers, on a mesh."""
 
+import gc
+
 import parts
 import record_mesh
 
@@ -8,6 +10,22 @@ def creation_order(variable):
     """A number that grows with every eager variable made in this process."""
     tail = str(getattr(variable, "_unique_id", "")).rpartition("_")[2]
     return int(tail) if tail.isdigit() else 1 << 60
+
+
+def with_names(tf, names):
+    """{name: variable} of those variables of this process whose names, as `parts_of` would give them, are among
+    ``names``; without those of which there are more, or fewer, than ``names`` tell.
+    """
+    found = {}
+    for one in gc.get_objects():
+        if issubclass(type(one), tf.Variable) and hasattr(one, "_unique_id"):
+            found.setdefault(one.name.partition(":")[0], []).append(one)
+    chosen = {}
+    for name, variables in found.items():
+        numbered = [name, *("%s#%d" % (name, n) for n in range(2, len(variables) + 1))]
+        if all(one in names for one in numbered) and "%s#%d" % (name, len(variables) + 1) not in names:
+            chosen.update(zip(numbered, sorted(variables, key=creation_order)))
+    return chosen
 
 
 def copies(variable):

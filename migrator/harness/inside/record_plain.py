@@ -8,17 +8,21 @@ Eagerly, a step begins where a GradientTape is entered and ends where the progra
 next tape after gradients were applied; all optimizers that applied some took part.
 
 What an eager step trains is only known when it is over. So the first one is made twice: its gradients are not applied,
-the weights get the values to start from, and the program's dataset gives the same batch once more.
+the weights get the values to start from, and the program's dataset gives the same batch once more. What the program
+counts in Python is one ahead then. A later run is told which of the batches that the program asks for is the first to
+train on (``first_batch``): the weights get their values before it, and if they still have them when gradients are
+applied, the step counts as it is.
 """
 
 import importlib
 import os
 
 import batches
+import numpy as np
 import parts
 import record_mesh
 import sources
-from keras_variables import copies
+from keras_variables import copies, read, with_names
 
 
 def _asked(step, variable):
@@ -66,6 +70,10 @@ class PlainSteps(object):
         self.applying = False  # whether an optimizer applies gradients
         self.before = {}  # id -> (variable, what it held before the first steps, which are made once more)
         self.by_hand = None  # in the place of the optimizer, where steps assign the variables themselves
+        self.requests = 0  # how many batches the program has asked for
+        self.first_batch = self.recorder.plan.get("first_batch")  # which of them is the first that it trains on
+        self.starting = False  # whether it has that one
+        self.awaited = {}  # name -> value to start from, of variables that are yet to be made
 
     # -- steps that are a tf.function --
     def call(self, original, function, *args, **kwargs):
@@ -173,6 +181,7 @@ class PlainSteps(object):
                 self.loop.evaluation = self.loop.new_evaluation()
                 self.step = self.recorder.tracing.step = self.make_step()
                 self.step.key = None
+                self.step.asked = self.requests
                 self.recorder.tracing.model = None
             if self.step is not None and self.step.key is None:
                 self.begin_step()
@@ -210,13 +219,18 @@ class PlainSteps(object):
         self.counts[id(iterator)] = self.counts.get(id(iterator), 0) + 1
         if self.again is not None and self.again[0] is iterator:
             element, self.again = self.again[1], None
+            self.starting = False
         else:
             element = self.given(original, iterator)
+            self.requests += 1
+            self.starting = self.loop.optimizer is None and self.requests == self.first_batch
+            if self.starting:
+                self.give_start()
         if iterator is not self.source:
             self.source, self.place = iterator, sources.user_lines()
         self.given_last = element
         count, batch = _numbered(element)
-        if self.recorder.folder.replay and self.eagerly and self.trains_on(iterator):
+        if self.recorder.folder.replay and (self.starting or (self.eagerly and self.trains_on(iterator))):
             batch = self.recorded(batch)
             element = batch if count is None else (count, batch)
         self.element = batch
@@ -259,6 +273,10 @@ class PlainSteps(object):
         if step is None or self.busy():
             return original(optimizer, grads_and_vars, *args, **kwargs)
         self.line = sources.user_line()
+        if self.loop.optimizer is None and self.starting:
+            grads_and_vars = list(grads_and_vars)
+            if self.starts(step, optimizer, [pair for pair in grads_and_vars if pair[0] is not None]):
+                return original(optimizer, grads_and_vars, *args, **kwargs)
         if self.loop.optimizer is None or (self.loop.over() and not step.goes_on):
             pairs = [pair for pair in grads_and_vars if pair[0] is not None]
             step.optimizers += [one for one in [optimizer] if not any(one is known for known in step.optimizers)]
@@ -282,6 +300,8 @@ class PlainSteps(object):
             return original(variable, *args, **kwargs)
         if self.loop.optimizer is None and id(variable) not in self.before:
             self.before[id(variable)] = variable, variable.numpy()
+        if self.starting and self.eagerly:
+            self.loop.counts.note([variable])
         if not any(variable is one for one in step.assigned):
             step.assigned.append(variable)
         by_hand = _asked(step, variable) and not self.applying and not step.applied
@@ -335,12 +355,12 @@ class PlainSteps(object):
             step.moved = [*step.moved, *one.moved]
         step.optimizer = self.recorder.together(step.optimizers) if step.optimizers else self.by_hand
         step.kept = self.kept_beside(self.tf, None, step, ())
-        for variable, value in self.before.values():  # counts of the program's own, say
-            variable.assign(value)
+        self.give(self.before.values())  # counts of the program's own, say
         loop.counts.note([variable for variable, _ in self.before.values()])
         self.before = {}
         with self.tf.init_scope():
             loop.begin(self.make_trained(step), self.tf.distribute.get_strategy())
+        self.recorder.program.update(twice=True, first_batch=self.requests if self.is_plain(step) else None)
         if loop.over():
             traces = []
             for one in self.first:
@@ -352,12 +372,87 @@ class PlainSteps(object):
         self.trained_on()
         self.again = (self.source, self.given_last)
 
+    def is_plain(self, step):
+        """Whether all that the first step has trained is known when its gradients are applied: one optimizer applies
+        them, once, and the step keeps nothing beside its weights.
+        """
+        one = self.first[0]
+        alone = len(self.first) == 1 and one.applied == 1 and len(step.optimizers) == 1
+        return alone and not step.kept and one.asked == self.requests
+
+    # -- the first step of a run that knows it --
+    def give(self, values):
+        """Gives variables their values; this is no part of a step."""
+        self.loop.passive += 1
+        try:
+            for variable, value in values:
+                variable.assign(value)
+        finally:
+            self.loop.passive -= 1
+
+    def give_start(self):
+        """Gives the variables the values to start from, by their names: those that there are, and others when they are
+        made. Which of them the step trains shows later (see `starts`).
+        """
+        values = parts.initial_values(self.recorder.plan, dict) or {}
+        found = with_names(self.tf, values)
+        self.give([(variable, values[name]) for name, variable in found.items()])
+        self.awaited = {name: value for name, value in values.items() if name not in found}
+
+    def made(self, original, variable, *args, **kwargs):
+        """A variable is made."""
+        original(variable, *args, **kwargs)
+        if self.awaited and self.starting and self.tf.executing_eagerly():
+            value = self.awaited.pop(variable.name.partition(":")[0], None)
+            if value is not None and tuple(variable.shape) == value.shape:
+                self.give([(variable, value)])
+
+    def starts(self, step, optimizer, pairs):
+        """Whether the step under way, whose gradients are about to be applied, is the first that counts, since it was
+        made from the values to start from. Begins the recording then.
+        """
+        if self.first or step.applied or step.loss is None or step.asked != self.requests:
+            return False
+        loop = self.loop
+        whole = self.make_step()
+        whole.layers.outermost += step.layers.outermost
+        whole.gradients, whole.optimizers = pairs, [optimizer]
+        whole.optimizer = self.recorder.together(whole.optimizers)
+        trained = self.make_trained(whole)
+        # What the step has moved already, as averages of batches, is put back for as long as this takes.
+        moved = [(variable, variable.numpy()) for variable, _ in self.before.values()]
+        self.give(self.before.values())
+        began = self.as_given(trained)
+        if began:
+            loop.counts.note([variable for variable, _ in self.before.values()])
+            with self.tf.init_scope():
+                loop.begin(trained, self.tf.distribute.get_strategy())
+            self.recorder.program["first_batch"] = self.first_batch
+            self.eagerly, self.before = True, {}
+            self.trained_on()
+        self.give(moved)
+        return began
+
+    def as_given(self, trained):
+        """Whether what is trained has the values to start from."""
+        values = parts.initial_values(self.recorder.plan, dict)
+        if values is None:
+            return True
+        found = self.recorder.recorded_parts(trained)
+        if not all(part.name in values and values[part.name].shape == part.whole for part in found):
+            return False
+        return all(
+            np.array_equal(read(self.tf, part.variable), piece) for part, piece in zip(found, parts.cut(found, values))
+        )
+
     def install(self):
         tape = self.tf.GradientTape
         parts.wrap(tape, "__enter__", self.enter)
         iterators = importlib.import_module("tensorflow.python.data.ops.iterator_ops")
         parts.wrap(iterators.OwnedIterator, "__next__", self.next_element)
         variables = importlib.import_module("tensorflow.python.ops.resource_variable_ops")
+        if self.first_batch is not None:
+            parts.wrap(variables.ResourceVariable, "__init__", self.made)
         for kind in (variables.ResourceVariable, variables.BaseResourceVariable):
             for name in {"assign", "assign_add", "assign_sub"} & set(vars(kind)):
                 parts.wrap(kind, name, self.assign)

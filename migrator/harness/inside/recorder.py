@@ -137,6 +137,8 @@ def install(plan):
       gradients are those of all their steps
     - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None
     - ``training``: which of the models that the program trains, one after another, is recorded (0: the first)
+    - ``first_batch``: which of the batches that a program asks its data sets for is the first that an eager loop trains
+      on, as an earlier run has told, or None (see record_plain.py)
     - ``kill_after``: the step after which the process ends as if it were killed, or None
     - ``devices``: how many virtual CPUs a program sees, if more than one
     - ``data_sample``: the most batches of a data set that an evaluation takes, or None

@@ -67,23 +67,20 @@ def ahead_of_data(train, model):
     graph = getattr(train, "graph", None)  # a variable outside of graphs, as a strategy's replicas give it, has none
     if graph is None:
         return []
-    # Variables outside of a graph come into it through what stands for them there.
-    outside = {inner.op.name: id(outer) for outer, inner in getattr(graph, "captures", ())}
     moved = set()
     for operation in map(graph.get_operation_by_name, ancestors([train])):
         if operation.type.startswith("Assign") and operation.inputs:
             reached = map(graph.get_operation_by_name, ancestors([operation]))
             if not any(is_source(one) for one in reached):
-                name = operation.inputs[0].op.name
-                moved.add(outside.get(name, name))
-    return [part for part in model if any(place_of(component(one)) in moved for one in part.copies)]
+                moved.add(operation.inputs[0].op.name)
+    return [part for part in model if any(name_in_graph(component(one)) in moved for one in part.copies)]
 
 
-def place_of(variable):
-    """What tells a variable from others: the name of its operation, or where it is in memory if it is in no graph."""
-    handle = getattr(variable, "handle", variable)
-    operation = getattr(handle, "op", None)
-    return id(handle) if operation is None else operation.name
+def name_in_graph(variable):
+    """The name of a variable's operation; None of one outside of graphs, which comes into one by a placeholder, as data
+    do: nothing is said of it.
+    """
+    return getattr(getattr(getattr(variable, "handle", variable), "op", None), "name", None)
 
 
 def dense(tf, gradient, variable):
