@@ -20,6 +20,7 @@ from migrator.program import by_hand
 from migrator.program.annotations import without_old_annotations
 from migrator.program.arg_scopes import with_arguments_written_out
 from migrator.program.builders import with_builders_in_place
+from migrator.program.called_tables import with_called_tables
 from migrator.program.canned import write_out
 from migrator.program.chosen_dropouts import with_chosen_dropouts
 from migrator.program.chosen_partitioners import with_chosen_partitioners
@@ -76,7 +77,7 @@ def migrate_project(
 
 def _plain(file: ParsedFile, files: Iterable[ParsedFile], elsewhere: Callable[[str], bool]) -> ParsedFile:
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
-    file = with_settings_in_place(file, files, elsewhere)
+    file = with_called_tables(with_settings_in_place(file, files, elsewhere), files, elsewhere)
     plain = with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
     return with_chosen_dropouts(with_numbers_by_mode(with_networks_by_mode(plain), files, elsewhere))
 

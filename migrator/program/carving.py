@@ -7,6 +7,7 @@ model's variables goes to the method; what the network made becomes an output.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -24,10 +25,9 @@ _METHODS = _MUTATORS | {
     *("get", "get_shape", "as_list", "items", "keys", "values", "set_shape", "eval", "index", "count", "with_rank"),
     *("format", "join", "split", "startswith", "endswith", "lower", "upper", "strip", "concatenate", "merge_with"),
 }
-_PLAIN = {
-    *("dict", "list", "tuple", "set", "len", "int", "float", "str", "bool", "range", "zip", "sorted", "enumerate"),
-    *("sum", "min", "max", "abs", "reversed", "isinstance", "any", "all", "map", "filter", "getattr", "round"),
-}
+# Python's own functions that may run any code, or change what is around them.
+_NOT_PLAIN = "eval exec compile __import__ open input globals locals vars setattr delattr super breakpoint next iter"
+_PLAIN = frozenset(dir(builtins)) - frozenset(_NOT_PLAIN.split())
 _LIBRARIES = ("np.", "numpy.", "math.", "functools.", "itertools.", "operator.", "collections.", "six.")
 # What makes variables, or is a part of the network whatever it reads.
 _NETWORK = (

@@ -161,8 +161,6 @@ class Optimizers:
         function = called.function if isinstance(called, Method) else called
         if not isinstance(function, Function) or not isinstance(function.node, cst.FunctionDef):
             return None
-        if self.body.file.home(function.node)[0] is not self.body.file:
-            return None
         return Helper(function.node, is_bound=isinstance(called, Method))
 
     def _clipping_around(self, value: Value) -> Clipping | None:

@@ -840,7 +840,10 @@ class _OfScope:
         return bases in ([], ["object"]) and all(isinstance(one, nothing) for one in smalls)
 
     def _named_partial(self, place: _Place, small: cst.Assign) -> None:
-        """`make = functools.partial(f, a)`, which is called once: `f(a, ...)` there."""
+        """`make = functools.partial(f, a)`, which is only called: `f(a, ...)` there.
+
+        What is computed for it gets a name where the partial was.
+        """
         target, value = small.targets[0].target, small.value
         if (
             not isinstance(target, cst.Name)
@@ -852,16 +855,30 @@ class _OfScope:
         if self.file.imports.resolve(value.func) != "functools.partial" or not self._may_go(target.value):
             return
         uses = self._uses(target.value)
-        call = self.file.parents.get(uses[0]) if len(uses) == 1 else None
-        if not isinstance(call, cst.Call) or call.func is not uses[0] or self.of._is_edited(call):
+        calls = [call for use in uses if isinstance(call := self.file.parents.get(use), cst.Call) and call.func is use]
+        if not calls or len(calls) != len(uses) or any(self.of._is_edited(call) for call in calls):
             return
-        if self.of.has_comment(call) or not all(self._is_steady(arg.value) for arg in value.args):
+        if any(self.of.has_comment(call) for call in calls) or any(arg.star for arg in value.args):
             return
-        applied = _applied(value, call)
-        if applied is None:
+        first, *given = value.args
+        computed = [arg for arg in given if not self._is_steady(arg.value)]
+        in_lambdas = isinstance(self.scope, cst.Module) and any(isinstance(arg.value, cst.Lambda) for arg in computed)
+        if (not first.keyword and not self._is_steady(first.value)) or in_lambdas:
             return
-        self.of.replace(call, applied)
-        self.edits.lines[place.line] = []
+        names = {
+            arg: self._free(f"{target.value}_{arg.keyword.value}" if arg.keyword is not None else target.value)
+            for arg in computed
+        }
+        named = [arg.with_changes(value=cst.Name(names[arg])) if arg in names else arg for arg in given]
+        partial = value.with_changes(args=[first, *named])
+        read = {name for arg in (first, *given) for name in names_in(arg.value)}
+        applied = [_applied(partial if call is calls[0] else partial.deep_clone(), call, True) for call in calls]
+        if any(one is None for one in applied) or not all(self._means_the_same(read, call) for call in calls):
+            return
+        for call, one in equal_zip(calls, applied):
+            assert one is not None
+            self.of.replace(call, one)
+        self._put(place, [_assign(cst.Name(name), arg.value) for arg, name in names.items()])
         self.edits.touched.add(target.value)
 
     def _result(self, place: _Place, small: cst.Assign) -> None:
@@ -1139,8 +1156,11 @@ def _fitting(parent: cst.CSTNode | None, node: cst.CSTNode, new: cst.BaseExpress
     return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
-def _applied(partial: cst.Call, call: cst.Call) -> cst.Call | None:
-    """A call of `functools.partial(f, ...)` as one of f."""
+def _applied(partial: cst.Call, call: cst.Call, is_steady: bool = False) -> cst.Call | None:
+    """A call of `functools.partial(f, ...)` as one of f.
+
+    `is_steady` says that what the partial has is the same whenever it is read.
+    """
     if not partial.args or any(arg.star for arg in (*partial.args, *call.args)) or partial.args[0].keyword is not None:
         return None
     first, *given = partial.args
@@ -1149,7 +1169,11 @@ def _applied(partial: cst.Call, call: cst.Call) -> cst.Call | None:
         return None
     earlier = [arg.value for arg in given if arg.keyword is not None]
     later = [arg.value for arg in call.args if arg.keyword is None]
-    in_order = all(map(is_harmless, (*earlier, *later))) or any(all(map(_is_literal, one)) for one in (earlier, later))
+    in_order = (
+        is_steady
+        or all(map(is_harmless, (*earlier, *later)))
+        or any(all(map(_is_literal, one)) for one in (earlier, later))
+    )
     if not in_order:  # positional arguments are computed first
         return None
     return with_arguments(call.with_changes(func=first.value), [*given, *call.args])
@@ -1236,7 +1260,7 @@ def returned(function: cst.FunctionDef) -> cst.BaseExpression | None:
     return small.value if isinstance(small, cst.Return) else None
 
 
-def bound_arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
+def bound_arguments(function: cst.FunctionDef | cst.Lambda, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
     """What each parameter of a function is given; None where that is not sure, or would be computed in another order.
 
     `*args` is given a tuple and `**kwargs` a dict of what the others are not.

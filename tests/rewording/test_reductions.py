@@ -92,7 +92,10 @@ STAYS = {
     "a name that is read while another is computed": model(
         "a = f(1)", "def g():", "    return a", "(a, b) = (f(2), g())", "loss = a - b"
     ),
-    "a partial that is called twice": model("part = functools.partial(f, g)", "loss = part(1) + part(2)"),
+    "a partial that is handed on": model("part = functools.partial(f, g)", "loss = part(1) + h(part)"),
+    "a partial called where a name is another": model(
+        "units = 1", "part = functools.partial(f, units)", "loss = [part(units) for units in labels]"
+    ),
     "a partial that is told twice": model("loss = functools.partial(f, units=1)(units=2)"),
     "a decorator that does something": TOP
     + "def noted(f):\n    print(f)\n    return f\n\n\n@noted\n"
@@ -308,6 +311,20 @@ CHANGES = {
     "a partial": (
         model("loss = functools.partial(f, 1)(labels, weights=2)"),
         model("loss = f(1, labels, weights=2)").replace("import functools\n", ""),
+    ),
+    "a partial that is called twice": (
+        model("part = functools.partial(f, 1, units=2)", "loss = part(part(labels))"),
+        model("loss = f(1, f(1, labels, units=2), units=2)").replace("import functools\n", ""),
+    ),
+    "a partial of what changes": (
+        model("rate = 1", "part = functools.partial(f, rate)", "rate = 2", "loss = part(1)"),
+        model("rate = 1", "part_2 = rate", "rate = 2", "loss = f(part_2, 1)").replace("import functools\n", ""),
+    ),
+    "a partial of what is computed": (
+        model("part = functools.partial(f, scale=g(labels))", "loss = part(1) + part(2)"),
+        model("part_scale = g(labels)", "loss = f(1, scale=part_scale) + f(2, scale=part_scale)").replace(
+            "import functools\n", ""
+        ),
     ),
     "a partial with a name": (
         model("part = functools.partial(f, weights=2)", "loss = part(labels)"),
