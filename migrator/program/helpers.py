@@ -15,11 +15,11 @@ import libcst as cst
 
 from migrator.names.bindings import values_given
 from migrator.program import keras_calls
-from migrator.program.calls import calls_in, is_false, is_none, is_true, number, parameters_of
+from migrator.program.calls import calls_in, functions_in, is_false, is_none, is_true, number, parameters_of
 from migrator.program.flow import inherited, method_of
 from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import bindings, path_to
+from migrator.program.scopes import bindings, path_to, returns_in
 from migrator.walking import walk
 
 _STEPPING = (
@@ -48,6 +48,8 @@ _TRAINING = (
     "tf.global_variables",
 )
 _PHASE = ("training", "is_training")
+
+_DEPTH = 4  # of functions that return what others make
 
 _APPLYING = frozenset(("minimize", "compute_gradients", "apply_gradients"))
 
@@ -117,6 +119,21 @@ def helper_of(project: Project, scope: Scope, function: cst.BaseExpression) -> H
             of = scope.own_class(this)
             return inherited(project, scope.file, of, function.attr.value) if of is not None else None
     return project.function(scope.file, function)
+
+
+def makes_function(project: Project, file: ParsedFile, helper: cst.FunctionDef, depth: int = 0) -> bool:
+    """Whether all that a function returns are functions of its own, or what another one returns that makes such."""
+    inner = {one.name.value for one in functions_in(helper.body)}
+    scope = Scope.of(project, file, helper)
+
+    def is_function(value: cst.BaseExpression | None) -> bool:
+        if isinstance(value, cst.Name):
+            return value.value in inner
+        made = helper_of(project, scope, value.func) if isinstance(value, cst.Call) and depth < _DEPTH else None
+        return made is not None and made[1] is not helper and makes_function(project, *made, depth + 1)
+
+    returned = [one.value for one in returns_in(helper.body)]
+    return bool(returned) and all(is_function(value) for value in returned)
 
 
 class _References(cst.CSTVisitor):

@@ -15,19 +15,19 @@ from typing import TypeVar, cast
 
 import libcst as cst
 
-from migrator.names.bindings import Form, read_bindings
+from migrator.names.bindings import Form, all_given, read_bindings
 from migrator.names.free import free
 from migrator.names.imports import canonical, dotted
 from migrator.pairing import equal_zip
-from migrator.program.calls import calls_in, is_none, parameters_of
+from migrator.program.calls import calls_in, is_none, nodes_in, parameters_of
 from migrator.program.comments import comment_lines
 from migrator.program.entries import NotFollowed, Surroundings, with_named_attributes, with_named_entries
 from migrator.program.further_imports import import_of, origin_of
-from migrator.program.helpers import Scope, can_stay, helper_of, touches_training
+from migrator.program.helpers import Scope, can_stay, helper_of, makes_function, touches_training
 from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ALL, ModeNames, Modes, straighten
 from migrator.program.own_objects import OwnObjects, decorators_of, records, takes_any
-from migrator.program.parsed import Blocked, Following, Further, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, Following, Further, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
 from migrator.walking import Transformer, walk
 
@@ -81,6 +81,8 @@ class _Inliner:
             if node is self.function:
                 break
             self.function = node
+            # A function that a helper made is one of the model_fn's own now.
+            self.scope = replace(self.scope, around=(*self.scope.around[:-1], node))
         if self.function is original:
             return Inlined(original, (), frozenset())
         helpers = tuple(dict.fromkeys(self.helpers))
@@ -207,6 +209,9 @@ class _Inliner:
             found = self._to_inline(value)
             if found is not None:
                 return self._expand(line, small, value, *found)
+            made = self._closure(small, value)
+            if made is not None:
+                return self._expand(line, small, value, *made)
             constructed = self.objects.constructed(small, value, self._is_told)
             if constructed is not None:
                 method, call = constructed
@@ -215,6 +220,9 @@ class _Inliner:
         finder = _Calls()
         walk(value, finder)
         for call in finder.found:
+            maker = self._maker_of_told(call)
+            if maker is not None and isinstance(call.func, cst.Call):
+                return self._made_apart(line, call, call.func, maker)
             found = self._to_inline(call)
             if found is None:
                 continue
@@ -228,6 +236,17 @@ class _Inliner:
             return [*before, *self._simple(line)]
         self._remember(small)
         return [line]
+
+    def _made_apart(
+        self, line: cst.SimpleStatementLine, call: cst.Call, making: cst.Call, maker: tuple[ParsedFile, cst.FunctionDef]
+    ) -> Statements:
+        """A line that calls what another call makes, with a line before it that gives this a name."""
+        name = self._fresh("network")
+        assign = cst.Assign([cst.AssignTarget(cst.Name(name))], making)
+        made = self._same(line, cst.SimpleStatementLine([assign]))
+        new = line.with_deep_changes(call, func=cst.Name(name))
+        assert isinstance(new, cst.SimpleStatementLine)
+        return [*self._expand(made, assign, making, *maker), *self._simple(self._same(line, new))]
 
     def _single(self, before: Statements, name: str, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
         """Puts the value of a name that was just made for one expression back into it."""
@@ -276,9 +295,41 @@ class _Inliner:
             return found
         return None if can_stay(self.project, self.scope, self.names, call, file, helper) else found
 
+    def _closure(
+        self, small: cst.Assign | cst.Return | cst.Expr, call: cst.Call
+    ) -> tuple[ParsedFile, cst.FunctionDef] | None:
+        """The function that makes the network's function, where that is given a name and is told the mode."""
+        names = _target_names(small)
+        found = self._maker(call) if len(names) == 1 else None
+        return found if found is not None and self._is_told(names[0], call) else None
+
+    def _maker(self, call: cst.Call) -> tuple[ParsedFile, cst.FunctionDef] | None:
+        """The function that is called, where it makes another one."""
+        found = helper_of(self.project, self.scope, call.func)
+        if found is None or any(found[1] is function for function in self.stack):
+            return None
+        return found if makes_function(self.project, *found) else None
+
+    def _maker_of_told(self, call: cst.Call) -> tuple[ParsedFile, cst.FunctionDef] | None:
+        """What makes the function that is called by `network(4)(x, training)`, where that tells the mode."""
+        if not isinstance(call.func, cst.Call):
+            return None
+        about = {*self.tainted, *self._names_told()}
+        told = any(not about.isdisjoint(names_in(arg.value)) for arg in (*call.args, *call.func.args))
+        return self._maker(call.func) if told else None
+
+    def _names_told(self) -> frozenset[str]:
+        """The names that say something of the mode, those that come later in the model_fn among them."""
+        names = self.names
+        for target, value in all_given(self.function):
+            when = names.when(value) if isinstance(target, cst.Name) else None
+            if when is not None and isinstance(target, cst.Name):
+                names = replace(names, flags={**names.flags, target.value: when})
+        return names.about
+
     def _is_told(self, name: str, made: cst.Call) -> bool:
         """Whether an object is told the mode, or given labels: by the call that makes it, or by one of its methods."""
-        about = {*self.tainted, *self.names.about}
+        about = {*self.tainted, *self._names_told()}
         return any(
             not about.isdisjoint(names_in(arg.value))
             for call in (made, *calls_in(self.function))
@@ -357,11 +408,21 @@ class _Inliner:
                     if target not in bound - {name}:
                         direct[name] = target
         changes = any(isinstance(node, (cst.Subscript, cst.Attribute)) for _, node in bindings(helper))
+        kept = makes_function(self.project, file, helper)
         new: Statements = []
         for name, value in arguments.items():
             if name in direct:
                 mapping[name] = cst.Name(direct[name])
-            elif name not in rebound and _is_simple(value, changes) and not self._is_foreign(file, value):
+            elif name not in rebound and helper_of(self.project, self.scope, value) is not None:
+                mapping[name] = value  # a function that is called by the name of a parameter
+                if _only_calls(helper, name):
+                    self.mentions.add(self.file.home(value)[1] or value)
+            elif (
+                name not in rebound
+                and _is_simple(value, changes)
+                and not self._is_foreign(file, value)
+                and not (kept and self._may_change(value))
+            ):
                 mapping[name] = value
             else:
                 fresh = self._fresh(name)
@@ -413,6 +474,14 @@ class _Inliner:
         if not isinstance(call.func, cst.Attribute) or static:
             return False
         return self.scope.is_own_method(call.func) or self.objects.method(call.func) is not None
+
+    def _may_change(self, value: cst.BaseExpression) -> bool:
+        """Whether an argument may be something else when a function that was given it is called."""
+        if isinstance(value, cst.Name):
+            return len([name for name, _ in bindings(self.function) if name == value.value]) > (
+                0 if any(one.name.value == value.value for one in parameters_of(self.function)) else 1
+            )
+        return isinstance(value, (cst.Attribute, cst.Subscript))
 
     def _fresh(self, name: str) -> str:
         fresh = free(name, self.taken)
@@ -499,6 +568,15 @@ def _nones(small: cst.BaseSmallStatement) -> list[cst.Assign]:
     if not all(isinstance(name, cst.Name) for name, _ in pairs):
         return []
     return [cst.Assign([cst.AssignTarget(name)], given) for name, given in pairs if isinstance(name, cst.Name)]
+
+
+def _only_calls(helper: cst.FunctionDef, name: str) -> bool:
+    """Whether a function only calls what a parameter of it is, or asks which it is."""
+    known: list[cst.CSTNode] = [call.func for call in calls_in(helper.body)]
+    for one in nodes_in(helper.body):
+        if isinstance(one, cst.Comparison):
+            known += [one.left, *(part.comparator for part in one.comparisons)]
+    return all(any(node is one for one in known) for node in name_nodes(helper.body) if node.value == name)
 
 
 def _is_name(node: cst.BaseExpression, name: str) -> bool:

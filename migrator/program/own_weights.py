@@ -18,6 +18,7 @@ from migrator.ir.machine import Effect
 from migrator.ir.values import Class, Constant, Either, Function, Operation, Symbol, Value, alternatives, is_nothing
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import value_given
+from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in, nodes_in
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
@@ -37,6 +38,12 @@ from migrator.query.variables import (
     reuses,
 )
 
+# What computes tensors and makes nothing that is found again by its name.
+_OPERATIONS = frozenset(
+    """relu elu leaky_relu sigmoid tanh softmax bias_add conv1d conv2d conv3d max_pool avg_pool dropout l2_normalize lrn
+    local_response_normalization xw_plus_b""".split()  # noqa: SIM905
+)
+_TENSORS = frozenset("add add_n concat identity matmul multiply reshape sigmoid squeeze tanh".split())  # noqa: SIM905
 _INITIALIZERS = ("_initializer", "_initializer_conv2d")
 
 
@@ -65,7 +72,7 @@ class OwnWeights:
     looks up in, by its call. `applied` are the tensors that layers are called with which functions of the program
     return, by the call of the function. `cells` are recurrent cells, with the type of their weights, by the call that
     makes each, and `recurrent` the calls that run them. `unread` are those of the scopes that have a name which nobody
-    reads.
+    reads, but to call an operation by it: `named` are the calls of these operations.
     """
 
     weights: dict[cst.CSTNode, OwnWeight] = field(default_factory=dict)
@@ -76,6 +83,7 @@ class OwnWeights:
     cells: dict[cst.CSTNode, str] = field(default_factory=dict)
     recurrent: set[cst.CSTNode] = field(default_factory=set)
     unread: set[cst.CSTNode] = field(default_factory=set)
+    named: set[cst.CSTNode] = field(default_factory=set)
 
     def update(self, other: OwnWeights) -> None:
         """Takes in those of another function."""
@@ -97,7 +105,7 @@ class OwnWeights:
         return self.weights, self.carried, self.lookups, self.applied, self.cells
 
     def _sets(self) -> tuple[set[cst.CSTNode], ...]:
-        return self.scopes, self.recurrent, self.unread
+        return self.scopes, self.recurrent, self.unread, self.named
 
 
 def own_weights(
@@ -172,9 +180,11 @@ class _Planner:
         result.applied = self.applied
         self._recurrent(result, closed)
         functions = {one.function.node for made in every for one in _seen_by(made) if one.function is not None}
-        result.unread |= _unread_scopes([one.node for one in self.trained.body.statements], result.scopes)
-        for function in functions:
-            result.unread |= _unread_scopes([function], result.scopes)
+        own: list[Sequence[cst.CSTNode]] = [[one.node for one in self.trained.body.statements]]
+        for code in (*own, *([function] for function in functions)):
+            unread, named = _unread_scopes(code, result.scopes, self.trained.body.file.imports)
+            result.unread |= unread
+            result.named |= named
         result.carried = {node: given for node, given in carried.items() if given and node not in result.weights}
         return result
 
@@ -489,8 +499,13 @@ def _seen_by(made: Made) -> Iterator[Made]:
         one = one.caller
 
 
-def _unread_scopes(nodes: Sequence[cst.CSTNode], scopes: Collection[cst.CSTNode]) -> set[cst.CSTNode]:
-    """The scopes in some code that have names which are not read behind them there."""
+def _unread_scopes(
+    nodes: Sequence[cst.CSTNode], scopes: Collection[cst.CSTNode], imports: ImportMap
+) -> tuple[set[cst.CSTNode], set[cst.CSTNode]]:
+    """The scopes in some code whose names are read behind them for the names of operations at most (`name=s.name`).
+
+    With the calls of these operations: what an operation is called changes nothing.
+    """
     names = [one for node in nodes for one in name_nodes(node)]
     given = {
         item.asname.name: item.item
@@ -500,13 +515,30 @@ def _unread_scopes(nodes: Sequence[cst.CSTNode], scopes: Collection[cst.CSTNode]
         for item in one.items
         if item.asname is not None and item.item in scopes
     }
+    calls = [one for node in nodes for one in calls_in(node)] if given else []
+    named = {name: call for call in calls if (name := _named_after(call, imports)) is not None}
     found: set[cst.CSTNode] = set()
-    for target, call in given.items():
+    after: set[cst.CSTNode] = set()
+    for target, scope in given.items():
         if isinstance(target, cst.Name):
             later = names[names.index(target) + 1 :]
-            if not any(one.value == target.value and one not in given for one in later):
-                found.add(call)
-    return found
+            reads = [one for one in later if one.value == target.value and one not in given]
+            if all(one in named for one in reads):
+                found.add(scope)
+                after |= {named[one] for one in reads}
+    return found, after
+
+
+def _named_after(call: cst.Call, imports: ImportMap) -> cst.Name | None:
+    """The scope in `tf.nn.relu(x, name=scope.name)`, where the name is only that of an operation."""
+    symbol = imports.tensorflow(call.func) or ""
+    given = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "name"]
+    value = given[0] if len(given) == 1 else None
+    module, _, operation = symbol.rpartition(".")
+    plain = {"tf.nn": operation in _OPERATIONS, "tf": operation in _TENSORS, "tf.math": True}.get(module, False)
+    if not plain or not isinstance(value, cst.Attribute) or value.attr.value != "name":
+        return None
+    return value.value if isinstance(value.value, cst.Name) else None
 
 
 def _returns(function: cst.FunctionDef | cst.Lambda, made: cst.Call) -> bool:

@@ -529,6 +529,10 @@ class Rewriter(Transformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         new = self._call(original_node, updated_node)
+        if original_node in self.training.own.named and isinstance(new, cst.Call):
+            # It is called like the variable scope around it, whose name the new code does not ask for.
+            said = [i for i, a in enumerate(new.args) if a.keyword is not None and a.keyword.value == "name"]
+            new = _without(new, frozenset(said))
         tensor = self.training.own.applied.get(original_node)
         return new if tensor is None else weights.called(new, tensor)
 
@@ -647,14 +651,7 @@ class Rewriter(Transformer):
 
     def _without_dropped(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         """The call of a helper without what told it the mode."""
-        dropped = self.dropped_arguments.get(original_node, frozenset())
-        if not dropped:
-            return updated_node
-        args = [arg for index, arg in enumerate(updated_node.args) if index not in dropped]
-        if args and len(updated_node.args) - 1 in dropped:
-            last = updated_node.args[-1]
-            args[-1] = args[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
-        return updated_node.with_changes(args=args)
+        return _without(updated_node, self.dropped_arguments.get(original_node, frozenset()))
 
     def _renamed(self, name: str, found: Home, original: cst.Call, updated: cst.Call) -> cst.Call:
         """The call with the names that its arguments have in TensorFlow 2, for a symbol whose signature changed."""
@@ -778,6 +775,17 @@ class Rewriter(Transformer):
             return updated
         text = found.name + rest
         return updated if dotted(updated) == text else cst.parse_expression(text)
+
+
+def _without(call: cst.Call, dropped: frozenset[int]) -> cst.Call:
+    """A call without some of its arguments, by index."""
+    if not dropped:
+        return call
+    args = [arg for index, arg in enumerate(call.args) if index not in dropped]
+    if args and len(call.args) - 1 in dropped:
+        last = call.args[-1]
+        args[-1] = args[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+    return call.with_changes(args=args)
 
 
 def _receiver(func: cst.BaseExpression) -> cst.BaseExpression:

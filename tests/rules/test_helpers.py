@@ -373,3 +373,90 @@ def test_a_default_that_is_read_before_its_name_changes(top: bool) -> None:
     assert "TFM120" in [f.code for f in run(text)[1]]
     assert run(text)[0] == text
     assert run(once)[0] != once
+
+
+# -- functions that a helper makes ---------------------------------------------------------------------------------
+
+MAKER = (
+    "def make(units):\n    def network(x, is_training):\n        x = tf.layers.dense(x, units)\n"
+    "        return tf.layers.dropout(x, 0.3, training=is_training)\n\n    return network\n"
+)
+BY_ANOTHER = f"{MAKER}\n\ndef outer(size):\n    units = {{1: 2}}[size]\n    return make(units)\n"
+WITH_BLOCK = (
+    "def block(x, is_training):\n    return tf.layers.dropout(x, 0.3, training=is_training)\n\n\n"
+    "def make(units, part):\n    def network(x, is_training):\n"
+    "        return part(tf.layers.dense(x, units), is_training)\n\n    return network\n"
+)
+# what -> (helpers, lines that make the logits, what stands in the new model_fn)
+MADE: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "named": (
+        MAKER,
+        f"net = make(4)\nlogits = net(features, {TRAINING})\n",
+        ("x_2 = features\n", "tf.keras.layers.Dense(4)(x_2)", "tf.keras.layers.Dropout(0.3)(x_2)"),
+    ),
+    "called at once": (
+        MAKER,
+        f"logits = make(4)(features, {TRAINING})\n",
+        ("x_2 = features\n", "tf.keras.layers.Dense(4)(x_2)", "tf.keras.layers.Dropout(0.3)(x_2)"),
+    ),
+    "a flag that comes later": (
+        MAKER,
+        f"net = make(4)\non = {TRAINING}\nlogits = net(features, on)\n",
+        ("tf.keras.layers.Dense(4)(x_2)",),
+    ),
+    "made by another": (
+        BY_ANOTHER,
+        f"net = outer(1)\nlogits = net(features, {TRAINING})\n",
+        ("units = {1: 2}[1]\n", "tf.keras.layers.Dense(units)(x_2)"),
+    ),
+    "a function as an argument": (
+        WITH_BLOCK,
+        f"net = make(4, block)\nlogits = net(features, {TRAINING})\n",
+        ("logits = block(tf.keras.layers.Dense(4)(features))\n",),
+    ),
+    "what it was given is something else later": (
+        MAKER,
+        f"n = 4\nnet = make(n)\nn = 7\nlogits = net(features, {TRAINING})\n",
+        ("    n = 4\n    units = n\n", "tf.keras.layers.Dense(units)(x_2)"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_a_function_that_a_helper_makes_is_read(what: str) -> None:
+    helpers, lines, wanted = MADE[what]
+    new = migrated(helpers, f"{lines}logits = tf.layers.dense(logits, 1)\n{LOSS}{TRAIN}{END}")
+    assert all(one in new for one in wanted), new
+    assert "make(" not in new
+
+
+def test_a_made_function_that_is_told_nothing_stays() -> None:
+    helper = "def make(units):\n    def network(x):\n        return tf.layers.dense(x, units)\n\n    return network\n"
+    new, findings = run(
+        text_of(helper, f"net = make(4)\nlogits = tf.layers.dense(net(features), 1)\n{LOSS}{TRAIN}{END}")
+    )
+    assert "net = make(4)\n" in new or manual(findings), new
+
+
+def test_a_made_function_that_keeps_count_is_refused() -> None:
+    helper = (
+        "def make():\n    n = 0\n\n    def network(x, is_training):\n        nonlocal n\n        n += 1\n"
+        "        return tf.layers.dropout(tf.layers.dense(x, n), 0.3, training=is_training)\n\n    return network\n"
+    )
+    text = text_of(helper, f"net = make()\nlogits = tf.layers.dense(net(features, {TRAINING}), 1)\n{LOSS}{TRAIN}{END}")
+    new, findings = run(text)
+    assert new == text and manual(findings)
+
+
+def test_a_function_that_is_passed_on_keeps_what_it_is_told() -> None:
+    helpers = (
+        "def block(x, is_training):\n    return tf.layers.dropout(x, 0.3, training=is_training)\n\n\n"
+        "def twice(x, part):\n    return part(part(x, False), False)\n\n\n"
+        "def make(part):\n    def network(x, is_training):\n"
+        "        return twice(part(tf.layers.dense(x, 4), is_training), part)\n\n    return network\n"
+    )
+    text = text_of(
+        helpers, f"net = make(block)\nlogits = tf.layers.dense(net(features, {TRAINING}), 1)\n{LOSS}{TRAIN}{END}"
+    )
+    new, findings = run(text)
+    assert new == text and {f.code for f in manual(findings)} == {"TFM122"}

@@ -108,7 +108,22 @@ def test_scopes_that_share_a_statement_or_have_a_name_that_nobody_reads(scope: s
     assert not blocked and becomes in new and 'name="w")(net)' in new
 
 
-@pytest.mark.parametrize("after", ["scope.reuse_variables()", "print(scope.name)"])
+def test_a_scope_whose_name_only_an_operation_has() -> None:
+    new, blocked = migrated(
+        f'with tf.variable_scope("a") as scope:\n    {W}    {USE}\n    net = tf.nn.relu(net, name=scope.name)'
+    )
+    assert not blocked and 'with tf.name_scope("a"):' in new and "net = tf.nn.relu(net)\n" in new
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "scope.reuse_variables()",
+        "print(scope.name)",
+        "    net = tf.layers.dense(net, 1, name=scope.name)",  # a layer is found again by its name
+        "    tf.add_to_collection(name=scope.name, value=net)",
+    ],
+)
 def test_a_scope_whose_name_is_read_is_refused(after: str) -> None:
     assert "TFM705" in migrated(f'with tf.variable_scope("a") as scope:\n    {W}    {USE}\n{after}')[1]
 
