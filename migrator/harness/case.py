@@ -52,7 +52,8 @@ class Case:
     the shuffles of both programs have one seed, and give each pass the order of the first. `brief`: known-bad versions
     of the migrated program and replicates of the original are left out: only what agrees strictly is to be found.
     `first_batches` say of both programs which of the batches that they ask their data sets for an eager loop trains on
-    first, once a run of theirs has shown it (None: not known, or no such loop).
+    first, once a run of theirs has shown it (None: not known, or no such loop). `apart`: the original trains several
+    models, so that loops which train other variables are other trainings.
     """
 
     original: Path
@@ -93,6 +94,7 @@ class Case:
     one_order: bool = False
     brief: bool = False
     first_batches: tuple[int | None, int | None] = (None, None)
+    apart: bool = False
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

@@ -192,6 +192,8 @@ def run_migrated(
     # is compared tells then whether that was so.
     guessed = evidence.probed if first is None and not case.names else None
     first = first or guessed or probe(session, case)
+    if first.recording is not None and first.recording.loop and case.apart and not first.recording.loops_apart:
+        guessed, first = None, probe(session, case)  # when it was made nobody knew that there are several models
     if first.recording is None:
         return MigratedEvidence(probe=first, failed=first)
     case = shown_by(case, first)

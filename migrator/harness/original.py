@@ -65,13 +65,14 @@ class OriginalEvidence:
 
 def known(case: Case, main: Run) -> Case:
     """The case, when its original has shown whether its trainers wait for each other although there are servers, how
-    many weights it has, and which batch an eager loop begins with.
+    many weights it has, which batch an eager loop begins with, and whether it trains several models.
     """
     if main.recording is None:
         return case
     shape = replace(case.shape, in_step=True) if main.recording.in_step else case.shape
     first = main.recording.first_batch, case.first_batches[1]
-    return replace(case, shape=shape, room=room_of(main.recording), first_batches=first)
+    apart = case.apart or main.recording.other_trainings > 0
+    return replace(case, shape=shape, room=room_of(main.recording), first_batches=first, apart=apart)
 
 
 def to_be_made_again(case: Case, run: Run, place: int) -> bool:

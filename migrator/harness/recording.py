@@ -372,6 +372,8 @@ class Recording:
     None where no loop does, or where its first step is only known when it is over."""
     twice: bool = False
     """Whether that step was made twice, so that what the program counts in Python is one ahead."""
+    loops_apart: bool = False
+    """Whether loops that train other variables were taken for other trainings."""
     made: Mapping[str, Array] | None = None
     """Initial values as the program made them, before it was given others; None: not looked at."""
     cpu: float | None = None
@@ -954,6 +956,7 @@ def read(record_dir: Path) -> Recording:
         loop=bool(program.get("loop", False)),
         first_batch=None if program.get("first_batch") is None else int(program["first_batch"]),
         twice=bool(program.get("twice", False)),
+        loops_apart=bool(program.get("apart", False)),
         rate_constants=tuple(int(one) for one in program.get("rate_constants", ())),
         slot_variables={
             (variable, slot): str(name)

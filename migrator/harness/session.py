@@ -454,7 +454,7 @@ def _compared_model(
     session: Session, first: Findings, place: int, progress: OnProgress, *, brief: bool
 ) -> tuple[Findings, Artefact | None]:
     """The comparison of a later model, and what is said of it where one run of each program was enough for that."""
-    case = replace(first.case, training=place)
+    case = replace(first.case, training=place, first_batches=(None, None))
     if brief:
         found = _briefly(session, replace(case, brief=True), first, progress)
         if _agree_in_brief(found):
@@ -507,7 +507,7 @@ def _other_model(place: int, findings: Findings, first: Findings, count: int) ->
     migrated = findings.migrated.shown
     shown = migrated or recording_of(first.migrated.main)
     if migrated is None or migrated.training != place:
-        if shown is not None and not shown.loop and shown.other_trainings < place:
+        if shown is not None and (shown.loops_apart or not shown.loop) and shown.other_trainings < place:
             trained = counted(shown.other_trainings + 1, "model")
             said = f"the original trains {count} models, and the migrated program {trained}"
             return Artefact(name, l8_artefacts.DIFFERENT, said)

@@ -31,6 +31,16 @@ PAIRS = Path(__file__).parent / "pairs"
                 "wrong_rate": ("DIFFERENT", "L0b"),
             },
         ),
+        # One model after another, each trained in a loop of the program's own.
+        (
+            "folds",
+            {
+                "migrated": ("EQUIVALENT", None),
+                "eager": ("EQUIVALENT", None),
+                "wrong_third": ("DIFFERENT", "L8"),
+                "wrong_count": ("DIFFERENT", "L8"),
+            },
+        ),
         # Layers of one shape, made in another order.
         ("towers", {"migrated": ("EQUIVALENT", None)}),
         # A program that keeps its session (TFM199), and a rate 1 % higher.

@@ -581,7 +581,7 @@ class KerasRecorder(object):
         counted = getattr(getattr(model, "optimizer", None), "iterations", None)
         if not self.coordinated and counted is not None:
             self.first_step = int(read(self.tf, counted))
-        if self.training:
+        if self.training and hasattr(model, "fit"):  # of what loops have trained before nothing is known
             self.origin = self.origins.found(self.current())
         if self.plan.get("initial_awaited"):
             self.folder.write_json("program.json", self.describe(model, strategy))
@@ -624,6 +624,7 @@ class KerasRecorder(object):
             "training": len(self.others),
             "origins": self.origin,
             "loop": self.by_batch or not hasattr(model, "fit"),
+            "apart": bool(self.plan.get("apart")),
             "shuffles": self.shuffles,
             "own_workers": int(strategy.extended._num_workers) if self.coordinated and self.alone else 0,
             # Until a train step was traced.

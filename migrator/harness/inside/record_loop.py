@@ -21,6 +21,7 @@ import time
 
 import batches
 import eager_evaluation
+import loop_trainings
 import loss_scales
 import numpy as np
 import own_counts
@@ -158,6 +159,7 @@ class LoopRecorder(object):
         self.evaluation = Evaluation()
         self.evaluated = None  # the last step of an evaluation that was traced
         self.evaluating_others = False
+        self.trainings = loop_trainings.LoopTrainings(recorder)
         recorder.place_in_loop = self.place
         self.mesh = record_mesh.MeshSteps(self, Step, Trained, data_of)
         self.scheduled = record_scheduled.ScheduledSteps(self)
@@ -194,8 +196,9 @@ class LoopRecorder(object):
             args, kwargs, replayed = self.replay(args, kwargs or {})
         result = original(strategy, _artifact(replica), args=args, kwargs=kwargs, options=options)
         if any(step.loss is not None for step in steps):
-            self.seen.add("train")
-            if self.recordable(steps):
+            other = self.is_other(steps[0])
+            self.seen.add("other" if other else "train")
+            if not other and self.recordable(steps):
                 if replayed is not None:
                     with tf.init_scope():
                         replayed.assign(True)
@@ -284,6 +287,20 @@ class LoopRecorder(object):
             tf.cond(number <= self.limit, write, lambda: tf.constant(False))
         if _in_loop(graph) and not recorder.coordinated:
             recorder.take_points_within(number, self.optimizer)
+
+    def is_other(self, step):
+        """Whether a step is of another training than the recorded one."""
+        return self.trainings.is_other([one for _, one in step.gradients or ()], self.parts.goes_on)
+
+    def leave(self):
+        """Another training goes on: what is evaluated from now on is its model."""
+        self.write_evaluation()
+        self.evaluation = Evaluation()
+        if self.dirty:
+            self.settle()
+        self.trainings.elsewhere = True
+        if self.optimizer is not None and self.over() and self.recorder.only_training:
+            raise SystemExit(0)
 
     def learn(self, step):
         """Notes what another function trains, whose step is not taken any more."""
@@ -466,9 +483,14 @@ class LoopRecorder(object):
         if busy or again or not self.tf.executing_eagerly():
             return original(function, *args, **kwargs)
         known = self.kinds.get(id(function))
+        if known is not None and (known[1] == "other" or (known[1] == "evaluate" and self.trainings.elsewhere)):
+            if known[1] == "other":
+                self.leave()
+            return original(function, *args, **kwargs)
         if self.plain.step is None:  # else it is called within an eager step
             self.parts.begin_call(id(function))
         if known is not None and known[1] == "train":
+            self.trainings.elsewhere = False
             self.write_evaluation()
             self.evaluation = Evaluation()
             if self.over() and not self.parts.goes_on:
@@ -499,20 +521,24 @@ class LoopRecorder(object):
         finally:
             self.depth -= 1
         if self.seen:
-            self.kinds[id(function)] = (function, "train" if "train" in self.seen else "evaluate")
+            kind = next(one for one in ("train", "other", "evaluate") if one in self.seen)
+            self.kinds[id(function)] = (function, kind)
             self.metric_kinds[id(function)] = self.updated
             if known is None and "train" in self.seen:
                 self.write_evaluation()
                 self.evaluation = Evaluation()
         kind = self.kinds.get(id(function), (None, None))[1]
-        if kind == "train":
+        if kind == "other":
+            self.leave()
+        elif kind == "train":
+            self.trainings.elsewhere = False
             self.plain.trained_on()
             self.parts.end_call(id(function))
             self.dirty = True
             self.last = self.results[id(function)] = result
         elif self.dirty:
             self.settle()  # what was called for the first time has left the weights as they were
-        if kind == "evaluate":
+        if kind == "evaluate" and not self.trainings.elsewhere:
             if self.evaluation.source is None:
                 self.evaluation.calls.append((original, function, args, kwargs))
             for metric in self.metric_kinds.get(id(function), []):
@@ -575,7 +601,7 @@ class LoopRecorder(object):
         return Evaluation()
 
     def saw_metric(self, metric):
-        if self.passive or self.recorder.training_depth or self.evaluating_others:
+        if self.passive or self.recorder.training_depth or self.evaluating_others or self.trainings.elsewhere:
             return
         if self.depth:
             if not any(metric is one for one in self.updated):
@@ -587,7 +613,7 @@ class LoopRecorder(object):
         value = original(*args, **kwargs)
         evaluation = self.evaluation
         busy = self.depth or self.passive or self.recorder.training_depth or self.evaluating_others
-        busy = busy or self.eager.running is not None
+        busy = busy or self.eager.running is not None or self.trainings.elsewhere
         if busy or not self.recorder.plan.get("evaluate", True) or not self.tf.executing_eagerly():
             return value
         made = evaluation.calls or evaluation.source is not None

@@ -154,7 +154,9 @@ class PlainSteps(object):
         self.move_further(step)
         with tf.init_scope():
             loop.counts.note(moved)
-        if step.loss is not None:
+        if step.loss is not None and loop.is_other(step):
+            loop.seen.add("other")
+        elif step.loss is not None:
             loop.seen.add("train")
             if loop.recordable([step]):
                 if replayed is not None:
@@ -273,8 +275,13 @@ class PlainSteps(object):
         if step is None or self.busy():
             return original(optimizer, grads_and_vars, *args, **kwargs)
         self.line = sources.user_line()
+        grads_and_vars = list(grads_and_vars)
+        if self.loop.trainings.is_other([variable for _, variable in grads_and_vars], step.goes_on):
+            self.step = self.recorder.tracing.step = None
+            self.loop.leave()
+            return original(optimizer, grads_and_vars, *args, **kwargs)
+        self.loop.trainings.elsewhere = False
         if self.loop.optimizer is None and self.starting:
-            grads_and_vars = list(grads_and_vars)
             if self.starts(step, optimizer, [pair for pair in grads_and_vars if pair[0] is not None]):
                 return original(optimizer, grads_and_vars, *args, **kwargs)
         if self.loop.optimizer is None or (self.loop.over() and not step.goes_on):

@@ -29,6 +29,7 @@ SIBLINGS = (
     "keras_patches",
     "keras_variables",
     "lines",
+    "loop_trainings",
     "loss_scales",
     "mutate",
     "mutate_keras3",
@@ -137,6 +138,7 @@ def install(plan):
       gradients are those of all their steps
     - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None
     - ``training``: which of the models that the program trains, one after another, is recorded (0: the first)
+    - ``apart``: whether loops that train other variables are other trainings (see loop_trainings.py)
     - ``first_batch``: which of the batches that a program asks its data sets for is the first that an eager loop trains
       on, as an earlier run has told, or None (see record_plain.py)
     - ``kill_after``: the step after which the process ends as if it were killed, or None

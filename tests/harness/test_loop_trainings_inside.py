@@ -1,0 +1,60 @@
+"""Which training a step of a program's own loops is of. Without TensorFlow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+INSIDE = Path(__file__).parents[2] / "migrator" / "harness" / "inside"
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes those of a program of which the model at a place is recorded."""
+    monkeypatch.syspath_prepend(str(INSIDE))
+    import loop_trainings
+
+    def make(training: int, apart: bool = True) -> Any:
+        noted: list[int] = []
+        recorder = SimpleNamespace(plan={"apart": apart}, training=training, others=[], started=False)
+        recorder.folder = SimpleNamespace(another_training=noted.append)
+        return loop_trainings.LoopTrainings(recorder), noted
+
+    return make
+
+
+def folds() -> list[list[object]]:
+    return [[SimpleNamespace(), SimpleNamespace()] for _ in range(3)]
+
+
+@pytest.mark.parametrize(("training", "noted"), [(0, [0, 1]), (1, [0, 1]), (2, [0, 1])])
+def test_what_trains_other_variables_is_another_training(trainings: Any, training: int, noted: list[int]) -> None:
+    made, others = trainings(training)
+    for place, model in enumerate(folds()):
+        for _ in range(2):
+            assert made.is_other(model, False) is (place != training)
+        assert made.is_other(model[:1], False) is (place != training)  # the rest is frozen
+    assert others == noted
+
+
+def test_a_training_may_go_on_after_another(trainings: Any) -> None:
+    made, others = trainings(0)
+    first, second, _ = folds()
+    assert [made.is_other(one, False) for one in (first, second, first, second)] == [False, True, False, True]
+    assert others == [0]
+
+
+def test_what_trains_on_the_same_batch_is_of_the_same_training(trainings: Any) -> None:
+    made, others = trainings(0)
+    critic, generator, _ = folds()
+    assert not made.is_other(critic, False)
+    assert not made.is_other(generator, True) and not made.is_other(generator, False)
+    assert others == []
+
+
+def test_where_the_original_trains_one_model_so_does_the_loop(trainings: Any) -> None:
+    made, others = trainings(0, apart=False)
+    assert not any(made.is_other(one, False) for one in folds()) and others == []
