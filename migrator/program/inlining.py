@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 
 import libcst as cst
 
-from migrator.names.bindings import Form, all_given, read_bindings
+from migrator.names.bindings import Form, all_given, read_bindings, value_given
 from migrator.names.free import free
 from migrator.names.imports import canonical, dotted
 from migrator.pairing import equal_zip
@@ -24,6 +24,7 @@ from migrator.program.comments import comment_lines
 from migrator.program.entries import NotFollowed, Surroundings, with_named_attributes, with_named_entries
 from migrator.program.further_imports import import_of, origin_of
 from migrator.program.helpers import Scope, can_stay, helper_of, makes_function, touches_training
+from migrator.program.keras_losses import as_function
 from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ALL, ModeNames, Modes, straighten
 from migrator.program.own_objects import OwnObjects, decorators_of, records, takes_any
@@ -70,6 +71,7 @@ class _Inliner:
         self.stack: list[cst.FunctionDef] = []
         self.changed = False
         self.own: set[str] = set()  # the names of helpers' own values, as they are called in the model_fn
+        self.called: set[str] = set()  # names of loss objects that are called no more
         self.dicts: set[str] = set()  # names that a helper's dict was given to
         self.objects = OwnObjects(project, self.file, self._same)
 
@@ -141,8 +143,8 @@ class _Inliner:
         return self.file.imports.tensorflow(func) is not None
 
     def _without_unused(self, node: cst.FunctionDef) -> cst.FunctionDef:
-        """Functions inside the model_fn that nothing calls any more go."""
-        names = {h.name.value for _, h in self.helpers if any(h is n for n in self._nested())}
+        """Functions and loss objects inside the model_fn that nothing calls any more go."""
+        names = self.called | {h.name.value for _, h in self.helpers if any(h is n for n in self._nested())}
         unused = {name for name in names if not mentions_of(node, name)}
         if not unused:
             return node
@@ -220,6 +222,14 @@ class _Inliner:
         finder = _Calls()
         walk(value, finder)
         for call in finder.found:
+            computed = as_function(call, self._value_of, self.file.imports)
+            if computed is not None:
+                new = line.deep_replace(call, self._same(call, computed))
+                assert isinstance(new, cst.SimpleStatementLine)
+                self.changed = True
+                if isinstance(call.func, cst.Name):
+                    self.called.add(call.func.value)
+                return self._simple(self._same(line, new))
             maker = self._maker_of_told(call)
             if maker is not None and isinstance(call.func, cst.Call):
                 return self._made_apart(line, call, call.func, maker)
@@ -236,6 +246,13 @@ class _Inliner:
             return [*before, *self._simple(line)]
         self._remember(small)
         return [line]
+
+    def _value_of(self, name: cst.Name) -> cst.BaseExpression | None:
+        """The one value of a name of the model_fn, or of its file."""
+        bound = [node for known, node in bindings(self.function) if known == name.value]
+        if not bound:
+            return self.file.constants.get(name.value)
+        return value_given(self.function, bound[0]) if len(bound) == 1 else None
 
     def _made_apart(
         self, line: cst.SimpleStatementLine, call: cst.Call, making: cst.Call, maker: tuple[ParsedFile, cst.FunctionDef]
@@ -815,7 +832,7 @@ _PASS = cst.SimpleStatementLine([cst.Pass()])
 
 
 class _Without(Following):
-    """Takes functions out of another function."""
+    """Takes functions out of another function, and lines that only give a name a value."""
 
     def __init__(self, names: set[str], same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
         super().__init__(same)
@@ -825,6 +842,15 @@ class _Without(Following):
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
     ) -> cst.BaseStatement | cst.RemovalSentinel:
         return cst.RemoveFromParent() if original_node.name.value in self.names else updated_node
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.BaseStatement | cst.RemovalSentinel:
+        small = original_node.body[0]
+        targets = [one.target for one in small.targets] if isinstance(small, cst.Assign) else []
+        names = [one.value for one in targets if isinstance(one, cst.Name)]
+        goes = len(original_node.body) == len(targets) == len(names) == 1 and names[0] in self.names
+        return cst.RemoveFromParent() if goes else updated_node
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.BaseSuite:
         return updated_node if updated_node.body else updated_node.with_changes(body=[_PASS])

@@ -686,6 +686,20 @@ _RENAMED = {
 }
 
 
+# Functions that give labels of [b] and outputs of [b, 1] one shape there; Keras 2 compares a table of [b, b], as
+# TensorFlow 1 does (measured in 1.15.5 and 2.21).
+_LINES_UP = frozenset(
+    """mean_squared_error mean_absolute_error mean_absolute_percentage_error mean_squared_logarithmic_error mse mae mape
+    msle MSE MAE MAPE MSLE binary_crossentropy hinge squared_hinge poisson huber log_cosh logcosh""".split()  # noqa: SIM905
+)
+
+
+def lines_up(name: str) -> bool:
+    """Whether a function of Keras 3 compares labels and outputs one by one, where that of Keras 2 may not."""
+    module, _, function = name.rpartition(".")
+    return module in ("tf.keras.losses", "tf.keras.metrics") and function in _LINES_UP
+
+
 class _Rename(cst.CSTTransformer):
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         return dotted(node) is None

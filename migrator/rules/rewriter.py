@@ -581,6 +581,9 @@ class Rewriter(Transformer):
                     if "argparse" in self.imports.names.values():
                         self.needs.add("absl.flags")
                 return _CALLS[name](site)
+            if self.training.keras.number == 3 and keras3.lines_up(name):
+                message = f"`{name}` of Keras 3 gives labels and outputs one shape, where TensorFlow 1 compares a table"
+                raise Blocked("TFM870", original_node, f"{message}: leave `--keras 3` out")
             found = home(name)
             if found is not None:
                 try:
