@@ -19,6 +19,7 @@ from migrator.names.bindings import names_bound
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
 from migrator.program.calls import is_docstring
+from migrator.program.carving import given as given_by
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan
 from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
@@ -443,7 +444,9 @@ class _Emitter:
         value = self.function.define(name)
         if value is None or reads_model(value, self.file.imports):
             return False  # a sum over the model's variables, say, which are there when the model is
-        return all(self._is_static(n, seen | {name}) for n in names_in(value))
+        changing = [s.node for s in self.function.statements if name in given_by(s)]  # `layers.append(...)` as well
+        read = {other for node in (value, *changing) for other in names_in(node)} - {name}
+        return name not in names_in(value) and all(self._is_static(n, seen | {name}) for n in read)
 
     # -- network ---------------------------------------------------------------------------------------------------
 

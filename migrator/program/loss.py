@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import ast
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -10,9 +11,9 @@ import libcst as cst
 from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, names_given
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
-from migrator.program.carving import Carved, carve, check_pure
+from migrator.program.carving import Carved, carve, check_pure, of_labels
 from migrator.program.modes import EVAL, PREDICT, TRAIN
-from migrator.program.parsed import Blocked, names_in
+from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.losses import DataLoss, read_cross_entropy, read_keras_loss, read_loss
 from migrator.walking import walk
 
@@ -80,7 +81,7 @@ def read_general_loss(body: Body, consumed: Collection[int]) -> GeneralLoss:
             found.append(_general(body, expression, consumed, mode))
     first, other = found[0], found[-1]
     different = _codes(body, first) != _codes(body, other) or first.carved.outputs != other.carved.outputs
-    if different:
+    if different and not _is_same(body, first.expression, other.expression):
         raise Blocked("TFM301", other.expression, "EVAL mode reports another loss than TRAIN mode minimizes")
     if not first.carved.outputs:
         raise Blocked("TFM301", first.expression, "the loss reads no tensor of the network")
@@ -244,11 +245,55 @@ def _values(body: Body, loss: cst.BaseExpression, mode: str) -> list[str]:
     return [body.file.code(loss)]
 
 
+def _is_same(body: Body, trained: cst.BaseExpression, evaluated: cst.BaseExpression) -> bool:
+    """Whether the losses of two modes are one computation, whatever names its parts have in each of them."""
+    of_data = of_labels(body)
+    first, second = (
+        _written_out(body, node, mode, len(body.statements), of_data)
+        for node, mode in ((trained, TRAIN), (evaluated, EVAL))
+    )
+    return first is not None and first == second
+
+
+def _written_out(body: Body, node: cst.BaseExpression, mode: str, before: int, of_data: Collection[str]) -> str | None:
+    """The code of an expression that stands before a statement, with what names have in a mode in their place.
+
+    Names of the network stay that both modes give (`of_data` are those that the labels reach). None where one of the
+    others may get its value in another way than by an assignment of its own.
+    """
+    own: dict[cst.CSTNode, str] = {}
+    for name in name_nodes(node):
+        given = [one for one in body.definitions_of(name.value, mode) if one.index < before]
+        if name.value not in of_data and all({TRAIN, EVAL} <= one.modes for one in given):
+            continue
+        if name.value in body.unclear:
+            return None
+        if given:
+            value = _written_out(body, given[-1].value, mode, given[-1].index, of_data)
+            if value is None:
+                return None
+            own[name] = f"({value})"
+    text = body.file.code(node.visit(_InPlace(own)) if own else node)  # type: ignore[arg-type]
+    return ast.unparse(ast.parse(f"({text})"))  # without parentheses that say nothing
+
+
+class _InPlace(cst.CSTTransformer):
+    """Writes names as what they stand for."""
+
+    def __init__(self, own: Mapping[cst.CSTNode, str]) -> None:
+        super().__init__()
+        self.own = own
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        value = self.own.get(original_node)
+        return updated_node if value is None else cst.parse_expression(value)
+
+
 def _check_same_in_eval(body: Body, loss: cst.BaseExpression) -> None:
     evaluated = body.piece("loss", EVAL)
     if evaluated is None:
         return
-    if _values(body, evaluated, EVAL) != _values(body, loss, TRAIN):
+    if _values(body, evaluated, EVAL) != _values(body, loss, TRAIN) and not _is_same(body, loss, evaluated):
         raise Blocked("TFM301", evaluated, "EVAL mode reports another loss than TRAIN mode minimizes")
 
 

@@ -6,6 +6,7 @@ certain to do the same in the same order; whatever else there is stays as it is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Union
 
@@ -55,21 +56,32 @@ def modes_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool
     for function in functions_in(file.module):
         if "mode" not in {one.name.value for one in function.params.params} or not is_concerned(function):
             continue
+        flags = _names_of_modes(function)
         for line in _lines_of(function):
             small = line.body[0] if len(line.body) == 1 else None
             value = getattr(small, "value", None)
             if not isinstance(small, (cst.Assign, cst.Return)) or not isinstance(value, cst.IfExp):
                 continue
             said = file.code(value)
-            if (
-                "mode" not in names_in(value.test)
-                or "#" in said
-                or not (calls_in(value.body) or calls_in(value.orelse))
-            ):
+            if not names_in(value.test) & flags or "#" in said or not (calls_in(value.body) or calls_in(value.orelse)):
                 continue
             if isinstance(small, cst.Assign) and not all(isinstance(one.target, cst.Name) for one in small.targets):
                 continue
             found[line] = [as_statements(line, small, value)]
+    return found
+
+
+def _names_of_modes(function: cst.FunctionDef) -> set[str]:
+    """`mode`, and the names that a function gives once, and what mode it is compared: `is_training = mode == TRAIN`."""
+    given = Counter(binding.name for binding in bound_in(function))
+    found = {"mode"}
+    for line in _lines_of(function):
+        small = line.body[0] if len(line.body) == 1 else None
+        target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+        if isinstance(small, cst.Assign) and isinstance(target, cst.Name) and given[target.value] == 1:
+            is_asked = isinstance(small.value, (cst.Comparison, cst.UnaryOperation, cst.BooleanOperation))
+            if is_asked and names_in(small.value) & found and not calls_in(small.value):
+                found.add(target.value)
     return found
 
 

@@ -30,7 +30,13 @@ _MAKING = (
     "tf.nn.",
     "tf.feature_column.",
 )
-_MAKING_NONE = ("flatten", "dropout", "pooling1d", "pooling2d", "pooling3d")
+_MAKING_NONE = ("flatten", "dropout", "pooling1d", "pooling2d", "pooling3d", "_regularizer", "_initializer")
+# What `tf.contrib` has for training, metrics and summaries: variables that are not trained.
+_OF_TRAINING = (
+    *("tf.contrib.layers.optimize_loss", "tf.contrib.layers.summarize_", "tf.contrib.training.", "tf.contrib.opt."),
+    *("tf.contrib.slim.learning.", "tf.contrib.slim.metrics.", "tf.contrib.metrics.", "tf.contrib.summary."),
+    *("tf.contrib.estimator.", "tf.contrib.tpu.", "tf.contrib.losses.", "tf.contrib.slim.losses."),
+)
 
 
 def check_order(project: Project, file: ParsedFile, statements: Sequence[cst.CSTNode]) -> None:
@@ -40,6 +46,7 @@ def check_order(project: Project, file: ParsedFile, statements: Sequence[cst.CST
     asking: cst.CSTNode | None = None
     for statement in statements:
         names = symbols(reach(project, file, statement))
+        names = {one for one in names if not any(other.startswith(one + ".") for other in names)}  # no modules
         if asking is not None and any(_makes_variables(name) for name in names):
             raise Blocked(
                 "TFM312", asking, "variables that are made after this line would count here: move it below the network"
@@ -51,4 +58,6 @@ def check_order(project: Project, file: ParsedFile, statements: Sequence[cst.CST
 def _makes_variables(name: str) -> bool:
     if name.startswith("tf.nn."):
         return "rnn" in name
+    if name.startswith(_OF_TRAINING):
+        return False
     return name.startswith(_MAKING) and not name.endswith(_MAKING_NONE)

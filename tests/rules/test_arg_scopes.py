@@ -114,7 +114,7 @@ STAY = {
     ),
     SCOPED + "net = part(part(net))": (
         "import functools\n\n\ndef dense(x, n):\n    return slim.fully_connected(x, n)\n\n\n"
-        "part = functools.partial(dense, n=4)\n",
+        "def make():\n    return functools.partial(dense, n=4)\n\n\npart = make()\n",
         "what `part`, which is called inside, does is not known",
     ),
     SCOPED + "net = Net(net).out": (

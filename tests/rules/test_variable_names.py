@@ -16,7 +16,7 @@ from migrator.program.name_conditions import Unknown, value_of
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.variable_names import named_layers
 from migrator.program.variable_reads import Listed
-from tests.rules.programs import program, run
+from tests.rules.programs import program, run, run_or_blocked
 
 ALL = "tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()])"
 SCOPED = """\
@@ -238,3 +238,11 @@ def test_one_variable_by_its_name_may_be_taken_from_a_list() -> None:
 
 def test_unused_layers_matter_only_where_variables_are_read() -> None:
     assert not migrated("extra = tf.layers.dense(net, 3)", MSE)[1]
+
+
+def test_what_trains_makes_no_variables_of_the_network() -> None:
+    text = program(loss=f"{MSE} + {ALL}").replace(
+        "optimizer.minimize(loss, global_step=tf.train.get_global_step())",
+        "tf.contrib.layers.optimize_loss(loss, tf.train.get_global_step(), 0.1, 'SGD')",
+    )
+    assert not run_or_blocked(text)[1]
