@@ -236,7 +236,8 @@ DROP = "tf.keras.layers.Dropout(0.5)"
         ("logits = MADE(features)", f"\nMADE = {DROP}\n"),
         (f"model = tf.keras.Sequential([{DROP}])\nlogits = model.layers[0](features)", ""),
         (
-            "drop = functools.partial(tf.keras.layers.Dropout, 0.5)\nlogits = drop()(drop()(features))",
+            "logits = features\n"
+            "for drop in (functools.partial(tf.keras.layers.Dropout, 0.5),) * 2:\n    logits = drop()(logits)",
             "import functools\n",
         ),
         (
