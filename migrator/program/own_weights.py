@@ -329,6 +329,8 @@ class _Planner:
         kinds = {self._is_value(one.operation) for one in made}
         wholes = {self._is_one_number(one.operation) for one in made}
         tensors = {self._tensor(one) for one in made}
+        if len(tensors) > 1:
+            tensors = {self._common_tensor(made)}
         if len(kinds) != 1 or len(wholes) != 1 or len(tensors) != 1:
             return None
         value, whole, tensor = kinds.pop(), wholes.pop(), tensors.pop()
@@ -489,6 +491,13 @@ class _Planner:
             if key is not None:
                 return f'{whole}["{key}"]' if '"' not in key and "\\" not in key else None
         return list(one.tensors)[-1]
+
+    def _common_tensor(self, made: Sequence[Made]) -> str | None:
+        """A tensor that has a name wherever the call of a layer is run; that of the function itself, if it can be."""
+        known = [[name for name, value in one.tensors.items() if not self.variables.features(value)] for one in made]
+        common = [name for name in known[0] if all(name in other for other in known[1:])]
+        own = [name for name in common if name in made[0].scope.own]
+        return next(iter([*own, *common]), None)
 
 
 def _seen_by(made: Made) -> Iterator[Made]:

@@ -30,12 +30,14 @@ _PARTS = (*_MADE, "TrainSpec", "EvalSpec", "RunConfig")
 #: Calls that change nothing for an Estimator.
 _NOT_ITS_OWN = ("tf.reset_default_graph", "tf.summary.FileWriterCache.clear")
 _RESET = re.compile(r"\b(reset_default_graph|FileWriterCache\s*\.\s*clear)\s*\(")
+_SESSIONS = ("tf.Session", "tf.InteractiveSession")
+_SESSION = re.compile(r"\b(Interactive)?Session\s*\(")
 
 
 def says_nothing(text: str) -> bool:
     """Whether a text may hold such a line."""
     text = bare(text)
-    return "RunConfig" in text or any(one.search(text) is not None for one in (_CHAINED, _DELETED, _RESET))
+    return "RunConfig" in text or any(one.search(text) for one in (_CHAINED, _DELETED, _RESET, _SESSION))
 
 
 def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:
@@ -47,7 +49,9 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
     gone: list[tuple[cst.Module | cst.IndentedBlock, cst.SimpleStatementLine]] = []
     scopes: list[cst.Module | cst.FunctionDef] = [file.module, *functions_in(file.module)]
     names = [file.imports.tensorflow(call.func) or "" for call in calls_in(file.module)]
-    only_estimators = any(n.endswith(_MADE) for n in names) and not any(n.endswith("Session") for n in names)
+    makes = any(n.endswith(_MADE) for n in names)
+    idle = _idle_session(file) if makes else None
+    only_estimators = makes and sum(n.endswith("Session") for n in names) == (idle is not None)
     for scope in scopes:
         for block, line in _lines(scope):
             small = line.body[0]
@@ -60,6 +64,10 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
             elif only_estimators and _is_beside(file, small):
                 gone.append((block, line))
                 message = "an Estimator makes graphs of its own: this never did anything to it, and is left out"
+                said.append(file.finding("TFM124", Severity.REVIEW, small, message))
+            elif small is idle:
+                gone.append((block, line))
+                message = "nothing runs in this session, and an Estimator makes its own: it is left out"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif _is_deletion(file, scope, small):
                 gone.append((block, line))
@@ -167,6 +175,33 @@ def _is_beside(file: ParsedFile, small: cst.BaseSmallStatement) -> bool:
     """Whether a line does something to the default graph, or to writers, that Estimators do not share."""
     call = small.value if isinstance(small, cst.Expr) else None
     return isinstance(call, cst.Call) and not call.args and file.imports.tensorflow(call.func) in _NOT_ITS_OWN
+
+
+def _idle_session(file: ParsedFile) -> cst.BaseSmallStatement | None:
+    """The line that makes the only session of a file, in which nothing is run: nobody reads its name or asks for it."""
+    made = [c for c in calls_in(file.module) if (file.imports.tensorflow(c.func) or "").endswith("Session")]
+    if len(made) != 1 or file.imports.tensorflow(made[0].func) not in _SESSIONS:
+        return None
+    small = file.parents.get(made[0])
+    target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+    named = isinstance(small, cst.Assign) and isinstance(target, cst.Name)
+    if not isinstance(small, (cst.Assign, cst.Expr)) or (isinstance(small, cst.Assign) and not named):
+        return None
+    name = target.value if isinstance(target, cst.Name) else None
+    if sum(node.value == name for node in name_nodes(file.module)) > 1 or not _only_settings_inside(file, made[0]):
+        return None
+    for call in calls_in(file.module):
+        # A tensor and an operation run in the session of `InteractiveSession` without a mention of it.
+        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        of_tensor = method in ("eval", "run") and file.imports.resolve(call.func) is None
+        if of_tensor or (file.imports.tensorflow(call.func) or "").endswith(("get_default_session", "get_session")):
+            return None
+    return small
+
+
+def _only_settings_inside(file: ParsedFile, call: cst.Call) -> bool:
+    """Whether all calls in the arguments of a call make settings."""
+    return all(_only_settings(file, arg.value) for arg in call.args)
 
 
 def _is_deletion(file: ParsedFile, scope: cst.Module | cst.FunctionDef, small: cst.BaseSmallStatement) -> bool:

@@ -25,7 +25,8 @@ it is, with its symbols spelled for TensorFlow 2, and will fail there until some
 A RunConfig that is made, but given to no Estimator, and `config.replace(...)` as a line of its own, whose result (a new
 RunConfig) nobody takes: the program ran without these settings, and goes on without. If they were meant to count, give
 the RunConfig to the Estimator (`config = config.replace(...)`) and migrate again. In programs without sessions also
-`tf.reset_default_graph()` and `tf.summary.FileWriterCache.clear()`: an Estimator makes a graph of its own each time.
+`tf.reset_default_graph()` and `tf.summary.FileWriterCache.clear()`: an Estimator makes a graph of its own each time. A
+session in which nothing is run (`sess = tf.InteractiveSession()`) goes as well: an Estimator makes its own.
 """,
     ),
     Rule(

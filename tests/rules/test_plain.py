@@ -134,6 +134,25 @@ def test_what_never_concerned_an_estimator_goes(call: str) -> None:
     assert run(session)[0] == session
 
 
+SESSION = "sess = tf.{}\nestimator.train(input_fn, steps=3){}"
+
+
+@pytest.mark.parametrize("made", ["InteractiveSession()", "Session(config=tf.ConfigProto(allow_soft_placement=True))"])
+def test_a_session_in_which_nothing_is_run_goes(made: str) -> None:
+    new, findings = run(program(driver=SESSION.format(made, "")))
+    assert "Session" not in new and ".fit(" in new
+    assert [f.code for f in findings if "session" in f.message] == ["TFM124"]
+
+
+@pytest.mark.parametrize(
+    "more", ["\nprint(sess.graph)", "\nprint(tf.constant(1.0).eval())", "\nprint(tf.get_default_session())"]
+)
+def test_a_session_in_which_something_may_be_run_stays(more: str) -> None:
+    text = program(driver=SESSION.format("InteractiveSession()", more))
+    new, findings = run(text)
+    assert new == text and all(f.code != "TFM124" for f in findings)
+
+
 def test_an_estimator_that_is_deleted_after_its_last_use() -> None:
     text = program(driver="estimator.train(input_fn, steps=3)\ndel estimator\nprint('done')")
     new, findings = run(text)
