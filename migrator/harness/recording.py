@@ -381,6 +381,8 @@ class Recording:
     unmoved: bool | None = None
     lines: Mapping[str, Lines] = field(default_factory=dict)
     printed: tuple[float, ...] = ()
+    printed_whole: tuple[int, ...] = ()
+    """Numbers without a point that the tasks printed, in their order; True is 1."""
     conditional: bool = False
     racing: tuple[str, ...] = ()
 
@@ -897,6 +899,7 @@ def read(record_dir: Path) -> Recording:
     raw = _slots(holder)
     started = next((folder for folder in tasks.values() if (folder / "initial.npz").exists()), None)
     described = program["optimizer"]
+    points, whole = _printed(record_dir / "printed.json")
     return Recording(
         program=program["program"],
         tensorflow=program["tensorflow"],
@@ -970,7 +973,8 @@ def read(record_dir: Path) -> Recording:
         shuffles=None if program.get("shuffles") is None else tuple(Shuffle.read(one) for one in program["shuffles"]),
         effects=_effects(tasks),
         summaries=_summaries(record_dir / "summaries.json"),
-        printed=_printed(record_dir / "printed.json"),
+        printed=points,
+        printed_whole=whole,
     )
 
 
@@ -1017,10 +1021,12 @@ def _cpu(tasks: Mapping[str, Path]) -> float | None:
     return sum(found) if found else None
 
 
-def _printed(path: Path) -> tuple[float, ...]:
+def _printed(path: Path) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """The numbers with a point, and those without one."""
     try:
-        return tuple(map(float, json.loads(path.read_text()))) if path.exists() else ()
-    except (OSError, ValueError, TypeError) as error:
+        told = json.loads(path.read_text()) if path.exists() else {"points": (), "whole": ()}
+        return tuple(map(float, told["points"])), tuple(map(int, told["whole"]))
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise RecordingError(f"{path} cannot be read: {error}") from error
 
 

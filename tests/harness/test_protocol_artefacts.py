@@ -334,3 +334,53 @@ class TestComputedBehindThePrediction:
         found = self.judged(self.LOGITS, (own, other))
         assert found.level.status is Status.DIFFERENT and "prints other numbers" in found.artefacts[0].detail
         assert self.judged(self.LOGITS, (other, own)).level.status is Status.EQUIVALENT  # it does not print them itself
+
+
+class TestPrintedClasses:
+    """Classes that a program makes of its predictions in Python are seen where both programs print them."""
+
+    LOGITS = np.random.RandomState(3).normal(size=(60, 3)).astype(np.float32)
+    CLASSES = np.argmax(LOGITS, axis=1)
+    SCORES: ClassVar[dict[str, Array]] = {"logits": LOGITS, "class": CLASSES}
+
+    def judged(self, mine: Array, other: Array, outputs: dict[str, Array] | None = None) -> Artefacts:
+        return l8_artefacts.judge(
+            replace(BASE["original"], predictions=(ours(outputs or self.SCORES),), printed_whole=tuple(map(int, mine))),
+            replace(
+                BASE["migrated"],
+                predictions=(theirs({"": self.LOGITS}, {"": self.LOGITS[::-1] * 2}),),
+                printed_whole=tuple(map(int, other)),
+            ),
+            LIMITS,
+        )
+
+    @pytest.mark.parametrize("outputs", [None, {"class": CLASSES}])
+    def test_both_print_the_same_beside_other_numbers(self, outputs: dict[str, Array] | None) -> None:
+        beside = np.stack([np.arange(60), self.CLASSES], axis=1).reshape(-1)
+        found = self.judged(beside, np.concatenate([[1, 2, 60], self.CLASSES, [5]]), outputs)
+        assert found.level.status is Status.EQUIVALENT, found.level.summary
+        assert "missing" not in [status for _, status in statuses(found)[:2]]
+
+    @pytest.mark.parametrize("outputs", [None, {"class": CLASSES}])
+    def test_other_classes_are_different(self, outputs: dict[str, Array] | None) -> None:
+        wrong = np.argmax(self.LOGITS[:, 1:], axis=1)
+        for other in (wrong, wrong + 1, np.zeros_like(wrong), self.CLASSES[::-1], np.where(wrong, 2, self.CLASSES)):
+            found = self.judged(self.CLASSES, other, outputs)
+            assert found.level.status is Status.DIFFERENT and "prints other numbers" in found.level.summary
+
+    def test_the_first_ones_that_are_printed_are_compared(self) -> None:
+        wrong = np.where(np.arange(60) < 20, self.CLASSES, 1)
+        assert self.judged(self.CLASSES[:20], wrong).level.status is Status.EQUIVALENT
+        assert self.judged(self.CLASSES, wrong).level.status is Status.DIFFERENT
+
+    @pytest.mark.parametrize("mine", [CLASSES[:15], CLASSES[::-1], [], np.arange(200)])
+    def test_what_the_original_does_not_print_says_nothing(self, mine: Array) -> None:
+        found = self.judged(np.asarray(mine), np.zeros(60))
+        assert found.level.status is Status.EQUIVALENT
+        assert ("predictions: class", "missing") in statuses(found)
+
+    def test_numbers_of_another_kind_are_no_classes(self) -> None:
+        progress = np.tile([30, 60, 1, 2, 100], 60)
+        found = self.judged(self.CLASSES, progress)
+        assert found.level.status is Status.EQUIVALENT
+        assert ("predictions: class", "missing") in statuses(found)

@@ -45,7 +45,7 @@ class Unmutated:
 # What stands in a graph and not what comes of it is no number either.
 _NOT_NUMBERS = frozenset(
     {"time", "cpu", "sources", "mutation", "exports", "effects", "thresholds", "rate_constants", "slot_variables"}
-    | {"halves", "racing", "lines", "printed", "apart"}
+    | {"halves", "racing", "lines", "printed", "printed_whole", "apart"}
 )
 # What rounding moves. All else in a recording is exact.
 _ROUNDED = frozenset(

@@ -133,7 +133,10 @@ def _own(original: Recording, migrated: Recording) -> list[tuple[Evaluation, Eva
 
 
 def with_training_of(migrated: Recording, replayed: Recording) -> Recording:
-    """The recording with the results of the training that read the original's batches; the rest as it was."""
+    """The recording with the results, and what was printed, of the training that read the original's batches; the rest
+    as it was.
+    """
+    migrated = replace(migrated, printed=replayed.printed, printed_whole=replayed.printed_whole)
     if any(e.step is None for e in (*migrated.evaluations, *replayed.evaluations)):
         return migrated
     theirs = _by_step(replayed.evaluations)

@@ -221,6 +221,14 @@ def _computed(call: _Call, limits: Tolerance) -> list[tuple[_Pair, _Pair | None]
     return found if len(found) == numbers else []
 
 
+@dataclass(frozen=True)
+class _Printed:
+    """Both programs, for what they printed."""
+
+    original: Recording
+    migrated: Recording
+
+
 #: Of the numbers that a program predicts and prints, the share that is found again, and how far it may be off.
 _PRINTED, _OFF = 0.9, 1e-3
 
@@ -236,9 +244,77 @@ def _share_printed(prediction: Prediction, printed: Sequence[float]) -> float | 
     return float(np.mean(near <= _OFF * np.abs(wanted) + EPS))
 
 
-def _of_computed(
-    call: _Call, made: Sequence[_Pair], printed: tuple[Sequence[float], Sequence[float]]
-) -> Iterator[Artefact]:
+#: Classes that a program predicts and prints are known by so many examples in a row. So many other numbers may be
+#: printed beside those of an example, which are no more than so many; and the share of each class that is to be found
+#: again, of those with few examples together.
+_IN_A_ROW, _BESIDE, _WIDEST, _AGAIN, _FEW = 16, 8, 8, 0.95, 5
+
+
+def _rows(wanted: Array, whole: Array, apart: int) -> Array:
+    """What is printed in the places of rows of whole numbers, for each place of the first number: those of each row are
+    `apart` numbers behind those of the row before.
+    """
+    count, width = wanted.shape
+    places = max(0, len(whole) - (count - 1) * apart - width + 1)
+    rows: Array = whole[np.arange(places)[:, None, None] + np.arange(count)[:, None] * apart + np.arange(width)]
+    return rows
+
+
+def _printed_rows(wanted: Array, whole: Array) -> int:
+    """How many rows, one for each example, are printed one after the other from the first on; 0 where too few."""
+    first = wanted[:_IN_A_ROW]
+    if len(first) < _IN_A_ROW or len(np.unique(first)) < 2 or wanted.shape[1] > _WIDEST:
+        return 0
+    longest = 0
+    for apart in range(wanted.shape[1], wanted.shape[1] + _BESIDE + 1):
+        for place in np.flatnonzero(np.all(_rows(first, whole, apart) == first, axis=(1, 2))):
+            behind = whole[place:]
+            count = min(len(wanted), (len(behind) - wanted.shape[1]) // apart + 1)
+            same = np.all(_rows(wanted[:count], behind, apart)[0] == wanted[:count], axis=1)
+            longest = max(longest, count if np.all(same) else int(np.argmin(same)))
+    return longest
+
+
+def _share_again(wanted: Array, whole: Array) -> float | None:
+    """The share of the rows of all examples that is printed in their order, each class counting the same; None where
+    nothing of the kind is printed: numbers near those of the classes, as many in a row. The same one again and again is
+    something else that each line has, unless nothing is printed in between.
+    """
+    _, kinds, counts = np.unique(wanted[:, 0], return_inverse=True, return_counts=True)
+    kinds = np.where(counts[kinds] < _FEW, -1, kinds)
+    of_each = [(kinds == one) / np.sum(kinds == one) for one in np.unique(kinds)]
+    weights = np.sum(of_each, axis=0) / len(of_each)
+    shares: list[float] = []
+    for apart in range(wanted.shape[1], wanted.shape[1] + _BESIDE + 1):
+        rows = _rows(wanted, whole, apart)
+        near = np.all((rows >= wanted.min() - 1) & (rows <= wanted.max() + 1), axis=(1, 2))
+        if apart > wanted.shape[1]:
+            near &= np.any(rows != rows[:, :1], axis=(1, 2))
+        shares += list(np.all(rows[near] == wanted, axis=2) @ weights)
+    return max(shares, default=None)
+
+
+def _classes_printed(prediction: Prediction, name: str, printed: _Printed) -> str:
+    """What became of an output of whole numbers that is none of the migrated program's, where the original prints it;
+    "" where it does not, or no such numbers are seen to be printed by the migrated program.
+    """
+    value = prediction.outputs[name]
+    if value.dtype.kind not in "iub" or not len(value):
+        return ""
+    wanted = _flat(value).astype(np.int64)
+    ours, theirs = (
+        np.asarray(one, np.int64) for one in (printed.original.printed_whole, printed.migrated.printed_whole)
+    )
+    count = _printed_rows(wanted, ours)
+    share = _share_again(wanted[:count], theirs) if count else None
+    return "" if share is None else SAME if share >= _AGAIN else DIFFERENT
+
+
+def _prints_others(name: str) -> str:
+    return f"the original prints the {name} that it predicts, and the migrated program prints other numbers"
+
+
+def _of_computed(call: _Call, made: Sequence[_Pair], printed: _Printed) -> Iterator[Artefact]:
     """What became of a call none of whose outputs is one of the migrated program's, by what can be computed of these
     and by what both programs printed.
     """
@@ -247,14 +323,21 @@ def _of_computed(
     if not made:
         yield Artefact(call.title, DIFFERENT, _no_counterpart(mine, other.same_weights))
         return
-    own, theirs = (_share_printed(mine, one) for one in printed)
+    own, theirs = (_share_printed(mine, one.printed) for one in (printed.original, printed.migrated))
     names = ", ".join(sorted(pair.output or "the output" for pair in made))
     if own is not None and own >= _PRINTED and (theirs or 0.0) < _PRINTED:
         detail = "the original prints what it predicts, and the migrated program prints other numbers"
         yield Artefact(call.title, DIFFERENT, detail)
         return
+    classes = {pair.output: _classes_printed(mine, pair.output, printed) for pair in made}
+    for name, became in classes.items():
+        if became == DIFFERENT:
+            yield Artefact(call.title, DIFFERENT, _prints_others(name or "output"))
+            return
     seen = (
-        "both print the same" if own is not None and own >= _PRINTED else "what the program makes of them is not seen"
+        "both print the same"
+        if SAME in classes.values() or (own is not None and own >= _PRINTED)
+        else "what the program makes of them is not seen"
     )
     yield Artefact(
         call.title,
@@ -267,7 +350,7 @@ def _of_computed(
 
 
 def _compared(
-    calls: Sequence[_Call], limits: Tolerance, printed: tuple[Sequence[float], Sequence[float]]
+    calls: Sequence[_Call], limits: Tolerance, printed: _Printed
 ) -> tuple[list[_Pair], list[_Pair], list[Artefact]]:
     """The pairs of the same weights, those of the control, and what became of each call of the original."""
     pairs: list[_Pair] = []
@@ -307,7 +390,11 @@ def _compared(
                 worst.ratio,
             )
         )
-        found += [Artefact(f"{title}: {name}", MISSING, "the migrated program has no such output") for name in absent]
+        for name in absent:
+            became = _classes_printed(mine, name, printed) if call.noun == _Call.noun else ""
+            said = {DIFFERENT: _prints_others(name), SAME: "both programs print it"}
+            detail = said.get(became, "the migrated program has no such output")
+            found.append(Artefact(f"{title}: {name}", became or MISSING, detail))
         if call.noun != _Call.noun:  # those who ask a signature read its answer by these names
             for pair, name in paired:
                 if name != pair.output:
@@ -379,7 +466,7 @@ def judge(original: Recording, migrated: Recording, limits: Tolerance, served: S
     """
     exported, left = _exported(original, migrated, served)
     pairs, bad, artefacts = _compared(
-        [*_predicted(original, migrated), *exported], limits, (original.printed, migrated.printed)
+        [*_predicted(original, migrated), *exported], limits, _Printed(original, migrated)
     )
     artefacts += left
     level = _judged(pairs, bad, artefacts, limits.c[FORWARD])
