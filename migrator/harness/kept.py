@@ -4,6 +4,10 @@ An entry's name is made of all that the original's runs depend on and that can b
 the files of the project that it imports, arguments, cluster and limits, the interpreter and what is installed there,
 the machine, this harness. Data that it reads elsewhere are not part of it: `session.compare` looks at them where a
 verdict is not EQUIVALENT, since a migrated program that reads the same batches as those kept has read the same data.
+
+An entry is a link to a folder that is never changed: a verification which began with one reads it to its end, though
+another one of the same original forgets it or keeps a new one. Folders without a link are removed two days after their
+last use.
 """
 
 from __future__ import annotations
@@ -41,6 +45,8 @@ _OF_OTHERS = frozenset(
 _VARIABLES = ("TF_", "XLA_", "OMP_", "MKL_", "KMP_", "OPENBLAS_", "PYTHON", "CUDA_", "KERAS_")
 #: Entries that are kept, and for how many days without use.
 _MOST, _DAYS = 40, 30
+#: Seconds after which nobody reads a folder any more that has no link.
+_LEFT = 2 * 86400
 _FILES = 5_000
 #: The name of a package that is TensorFlow itself, with its version.
 _TENSORFLOW = re.compile(r"(tensorflow|tf_nightly)(_cpu|_gpu|_intel|_macos|_rocm)?-[0-9]")
@@ -57,7 +63,7 @@ def key_of(case: Case, session: Session) -> str:
 
 def load(key: str, case: Case, session: Session) -> OriginalEvidence | None:
     """The evidence of an earlier verification; None where there is none that can be read."""
-    entry = _folder() / key
+    entry = (_folder() / key).resolve()
     try:
         root, stored = pickle.loads((entry / _INDEX).read_bytes())
         runs = {name: _restored(run, entry / "runs" / name, root, case) for name, run in stored["runs"].items()}
@@ -109,16 +115,19 @@ def save(key: str, case: Case, evidence: OriginalEvidence, described: dict[str, 
                     plain[field.name] = value
             content = {"runs": runs, "names": names, "plain": plain, "described": described}
             (partial / _INDEX).write_bytes(pickle.dumps((_root(case), content)))
-            shutil.rmtree(place / key, ignore_errors=True)
-            partial.rename(place / key)
-        finally:
+        except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
+            raise
+        link = partial.with_name(partial.name + ".link")
+        link.symlink_to(partial.name)
+        link.replace(place / key)
         _prune(place)
 
 
 def forget(key: str) -> None:
-    """Removes an entry."""
-    shutil.rmtree(_folder() / key, ignore_errors=True)
+    """Removes an entry; what reads it still can go on."""
+    with contextlib.suppress(OSError):
+        (_folder() / key).unlink()
 
 
 def reads_the_same(kept: OriginalEvidence, now: Run) -> bool:
@@ -214,7 +223,19 @@ def _moved(path: str, root: Path, case: Case) -> str:
 
 
 def _prune(place: Path) -> None:
-    entries = sorted((path for path in place.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
-    for number, path in enumerate(entries):
-        if number >= _MOST or time.time() - path.stat().st_mtime > _DAYS * 86400:
+    used = {path: _last_use(path) for path in place.iterdir()}
+    links = sorted((path for path in used if path.is_symlink()), key=lambda path: -used[path])
+    for number, path in enumerate(links):
+        if number >= _MOST or time.time() - used[path] > _DAYS * 86400:
+            path.unlink(missing_ok=True)
+    linked = {path.resolve() for path in links if path.is_symlink()}
+    for path, last in used.items():
+        if path not in links and path.resolve() not in linked and time.time() - last > _LEFT:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _last_use(path: Path) -> float:
+    """When the folder that an entry points to was read last; long ago where it is gone."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +99,31 @@ def test_what_the_interpreter_was_is_kept_beside_what_it_ran(
     assert kept.description("k") == {"tensorflow": "2.15.1"}
     kept.forget("k")
     assert kept.description("k") is None
+
+
+def test_what_is_read_stays_until_nobody_reads_it(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another verification of the same original may forget it, or keep a new one, meanwhile."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    place = tmp_path / "tf-migrate/originals"
+    (tmp_path / "run/record").mkdir(parents=True)
+    outcome = RunOutcome(tmp_path / "run", (), None, 1.0)
+    run = Run("original", "original", outcome, trained(Program(steps=2)))
+    evidence = OriginalEvidence(run, run, None)
+    kept.save("k", case, evidence, {"number": 1})
+    read = (place / "k").resolve()
+    kept.save("k", case, evidence, {"number": 2})
+    assert kept.description("k") == {"number": 2} and (read / "runs/run/record").is_dir()
+    second = (place / "k").resolve()
+    kept.forget("k")
+    kept.forget("k")
+    assert (second / "evidence.pickle").is_file() and kept.description("k") is None
+    long_ago = time.time() - 3 * 86400
+    os.utime(read, (long_ago, long_ago))
+    kept.save("other", case, evidence, {"number": 3})
+    assert not read.exists() and second.exists() and kept.description("other") == {"number": 3}
+    os.utime((place / "other").resolve(), (long_ago, long_ago))
+    kept.save("k", case, evidence, {"number": 4})
+    assert kept.description("other") == {"number": 3}  # it has its link
 
 
 def test_what_cannot_be_read_is_not_there(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
