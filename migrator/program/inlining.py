@@ -430,7 +430,7 @@ class _Inliner:
         for name, value in arguments.items():
             if name in direct:
                 mapping[name] = cst.Name(direct[name])
-            elif name not in rebound and helper_of(self.project, self.scope, value) is not None:
+            elif name not in rebound and self._is_function(value):
                 mapping[name] = value  # a function that is called by the name of a parameter
                 if _only_calls(helper, name):
                     self.mentions.add(self.file.home(value)[1] or value)
@@ -491,6 +491,11 @@ class _Inliner:
         if not isinstance(call.func, cst.Attribute) or static:
             return False
         return self.scope.is_own_method(call.func) or self.objects.method(call.func) is not None
+
+    def _is_function(self, value: cst.BaseExpression) -> bool:
+        """Whether an argument is a function of the project, or a method of an object that is made here."""
+        of_object = isinstance(value, cst.Attribute) and self.objects.method(value) is not None
+        return of_object or helper_of(self.project, self.scope, value) is not None
 
     def _may_change(self, value: cst.BaseExpression) -> bool:
         """Whether an argument may be something else when a function that was given it is called."""

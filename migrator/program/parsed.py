@@ -453,7 +453,9 @@ class Project:
                     return self._by_path[candidate]
         return None
 
-    def function(self, file: ParsedFile, node: cst.BaseExpression) -> tuple[ParsedFile, cst.FunctionDef] | None:
+    def function(
+        self, file: ParsedFile, node: cst.BaseExpression, depth: int = 0
+    ) -> tuple[ParsedFile, cst.FunctionDef] | None:
         """The function that a name or `module.name` in `file` refers to, here or in a sibling module."""
         if isinstance(node, cst.Name) and node.value in file.functions:
             return file, file.functions[node.value]
@@ -467,9 +469,13 @@ class Project:
         if head is not None and head in file.imports.relative:
             module = file.imports.relative[head][1].rpartition(".")[0]
         other = self.sibling(file, module) if module else None
-        if other is not None and name in other.functions:
+        if other is None or other is file:
+            return None
+        if name in other.functions:
             return other, other.functions[name]
-        return None
+        # A package passes on what its modules define (`from .layers import dense` in `__init__.py`).
+        passed = name in other.imports.names
+        return self.function(other, cst.Name(name), depth + 1) if passed and depth < 4 else None
 
     def _through_stars(
         self, file: ParsedFile, node: cst.Name, seen: set[Path]

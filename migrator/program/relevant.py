@@ -87,7 +87,12 @@ def around(texts: Mapping[Path, str], roots: Iterable[Path], every: bool = False
             for length in range(len(module), 0, -1):
                 head = module[:length]
                 queue += [other for other in by_name.get(head[-1], ()) if _module(other)[-length:] == head]
-    return [path for path, text in texts.items() if path in found and (every or is_concerned(text))]
+    return [p for p, text in texts.items() if p in found and (every or is_concerned(text) or passes_on(p, text))]
+
+
+def passes_on(path: Path, text: str) -> bool:
+    """Whether a file is a package that may pass on what its modules define."""
+    return path.stem == "__init__" and "import" in text
 
 
 def imports_of(texts: Mapping[Path, str]) -> dict[Path, set[Path]]:

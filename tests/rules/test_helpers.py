@@ -460,3 +460,46 @@ def test_a_function_that_is_passed_on_keeps_what_it_is_told() -> None:
     )
     new, findings = run(text)
     assert new == text and {f.code for f in manual(findings)} == {"TFM122"}
+
+
+def test_a_helper_that_a_package_passes_on() -> None:
+    model = "import tensorflow as tf\nfrom nets import network\n\n\ndef model_fn(features, labels, mode):\n"
+    body = indented(f"logits = tf.layers.dense(network(features, {TRAINING}), 1)\n{LOSS}{TRAIN}{END}")
+    files = {
+        "train.py": f"{model}{body}{TAIL}",
+        "nets/__init__.py": "from .layers import network\n",
+        "nets/layers.py": f"import tensorflow as tf\n\n\n{DROP}",
+    }
+    found = run_project(files)
+    assert not [f for _, findings in found.values() for f in manual(findings)], found
+    assert "tf.keras.layers.Dense(1)(network(features))" in found["train.py"][0]
+    assert "def network(x):\n    x = tf.keras.layers.Dropout(0.3)(x)\n" in found["nets/layers.py"][0]
+    # What another file calls by the package is told the mode, too.
+    files["other.py"] = "import nets\n\nprint(nets.network(1.0, True))\n"
+    found = run_project(files)
+    assert [f.code for f in manual(found["other.py"][1])] == ["TFM122"], found
+    assert found["train.py"][0] == files["train.py"]
+
+
+METHODS = """\
+class Net(object):
+    def __init__(self, size):
+        self.size = size
+
+    def __call__(self, x, training):
+        for units in self.size:
+            x = self.layer(x, units, self.block, training)
+        return x
+
+    def layer(self, x, units, block_fn, training):
+        return block_fn(tf.layers.dense(x, units), training)
+
+    def block(self, x, training):
+        return tf.layers.dropout(x, 0.3, training=training)
+"""
+
+
+def test_a_method_of_an_object_as_an_argument() -> None:
+    body = f"net = Net([4, 4])\nlogits = tf.layers.dense(net(features, {TRAINING}), 1)\n"
+    new = migrated(METHODS, f"{body}{LOSS}{TRAIN}{END}")
+    assert "class Net" not in new and "tf.keras.layers.Dropout(0.3)(" in new, new
