@@ -28,7 +28,8 @@ _FUNCTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "SquaredHinge": ("squared_hinge", _END),
     "Poisson": ("poisson", _END),
 }
-_REDUCTIONS = {"AUTO": "reduce_mean", "SUM_OVER_BATCH_SIZE": "reduce_mean", "SUM": "reduce_sum", "NONE": None}
+# A sum is not among them: TensorFlow 1 notes that replicas add up what such an object gives.
+_REDUCTIONS = {"AUTO": "reduce_mean", "SUM_OVER_BATCH_SIZE": "reduce_mean", "NONE": None}
 
 
 def as_function(

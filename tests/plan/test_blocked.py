@@ -108,7 +108,7 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
         "TFM502",
         "class_id",
     ),
-    "session": (program(driver="estimator.train(input_fn)\nsession = tf.Session()"), "TFM203", "Session"),
+    "session": (program(driver="estimator.train(input_fn)\nprint(tf.Session())"), "TFM203", "Session"),
     "missing model_fn": (
         "import tensorflow as tf\nfrom elsewhere import model_fn\ne = tf.estimator.Estimator(model_fn)\ne.train(f)\n",
         "TFM104",

@@ -249,7 +249,7 @@ def test_what_is_refused(made: str, code: str, word: str) -> None:
 
 
 def test_places_behind_what_was_written_out() -> None:
-    text = canned("tf1.estimator.LinearClassifier(columns)", drive=f"    tf1.Session()\n{DRIVE}")
+    text = canned("tf1.estimator.LinearClassifier(columns)", drive=f"    print(tf1.Session())\n{DRIVE}")
     new, findings = run(text)
     assert new == text
     assert {f.line for f in findings if "tf.Session" in f.message} == {text[: text.index("tf1.Ses")].count("\n") + 1}

@@ -18,8 +18,8 @@ BECOMES = {
     'loss = tf.reduce_sum(tf.keras.losses.MeanSquaredError("none")(labels, logits))': (
         "tf.reduce_sum(tf.keras.losses.mean_squared_error(labels, logits))"
     ),
-    "loss = tf.keras.losses.Poisson(reduction=tf.keras.losses.Reduction.SUM)(labels, logits)": (
-        "tf.reduce_sum(tf.keras.losses.poisson(labels, logits))"
+    "loss = tf.reduce_mean(tf.keras.losses.Poisson(reduction=tf.keras.losses.Reduction.NONE)(labels, logits))": (
+        "tf.reduce_mean(tf.keras.losses.poisson(labels, logits))"
     ),
     "loss = tf.keras.losses.MeanSquaredError()(labels, logits) + 0.1 * tf.reduce_mean(logits)": (
         "tf.reduce_mean(tf.keras.losses.mean_squared_error(labels, logits)) + 0.1 * tf.reduce_mean(logits)"
@@ -49,6 +49,7 @@ def test_an_object_of_the_file() -> None:
     [
         "loss = tf.keras.losses.CosineSimilarity()(labels, logits)",  # of the other sign in TensorFlow 2
         "loss = tf.keras.losses.MeanSquaredError()(labels, logits, tf.abs(labels))",
+        "loss = tf.keras.losses.MeanSquaredError(reduction='sum')(labels, logits)",  # replicas add it up
         "loss = tf.keras.losses.MeanSquaredError(reduction=params['reduction'])(labels, logits)",
         "if params['rate'] > 1:\n    loss_fn = tf.keras.losses.MeanSquaredError()\nelse:\n"
         "    loss_fn = tf.keras.losses.MeanAbsoluteError()\nloss = loss_fn(labels, logits)",
