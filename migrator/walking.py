@@ -31,15 +31,24 @@ _OF_PUNCTUATION = (
 )
 
 
-class _IsNode(dict[type, bool]):
-    """Whether a class is one of nodes: as issubclass, which takes its time for abstract classes."""
+class Kinds(dict[type, bool]):
+    """Whether a class is below one of some: as issubclass, which takes its time for nodes, whose classes are abstract.
+
+    `kinds[type(node)]` is `isinstance(node, classes)`.
+    """
+
+    def __init__(self, *classes: type) -> None:
+        super().__init__()
+        self.classes = classes
 
     def __missing__(self, kind: type) -> bool:
-        known = self[kind] = issubclass(kind, cst.CSTNode)
+        known = self[kind] = issubclass(kind, self.classes)
         return known
 
 
-_IS_NODE = _IsNode()
+_IS_NODE = Kinds(cst.CSTNode)
+#: Whether a class is one of statements, which have lines of their own.
+OF_LINES = Kinds(cst.SimpleStatementLine, cst.BaseCompoundStatement)
 
 
 class _Attributes:
@@ -397,4 +406,7 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
 #: White space, comments and punctuation.
 OF_PUNCTUATION = frozenset(_OF_PUNCTUATION)
 
-__all__ = ["OF_PUNCTUATION", "Transformer", "all_in", "names_below", "parents_in", "transformed", "walk"]
+__all__ = [
+    *("OF_LINES", "OF_PUNCTUATION", "Kinds", "Transformer", "all_in", "names_below", "parents_in", "transformed"),
+    "walk",
+]

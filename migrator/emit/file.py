@@ -19,7 +19,7 @@ from migrator.program.summaries import summary_symbol
 from migrator.rules import mnist
 from migrator.rules.generation import Keras
 from migrator.rules.rewriter import Rewriter
-from migrator.walking import OF_PUNCTUATION, walk
+from migrator.walking import OF_LINES, OF_PUNCTUATION, walk
 
 _ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer, which cannot fit on a cluster."
 _PRIVATE = frozenset(("tensorflow.python.client.device_lib",))
@@ -112,12 +112,12 @@ class FileRewriter(Rewriter):
     def _import(self, node: cst.Import | cst.ImportFrom) -> None:
         """Imports of the file are put right by finish_imports."""
 
-    def on_visit(self, node: cst.CSTNode) -> bool:
+    def on_visit(self, node: Any) -> bool:
         if type(node) in OF_PUNCTUATION:
             return False
         if node in self.changes.moved:
             return False
-        if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+        if OF_LINES[type(node)]:
             if self._carried:
                 self._extra[node], self._carried = self._carried, []
             if self.changes.statements.get(node) == [] or self._is_removed(node):
@@ -134,7 +134,9 @@ class FileRewriter(Rewriter):
         """Whether a statement only switched TensorFlow 2 behaviour on or off, or only gave TensorFlow another name."""
         if node in self._dropped:
             return True
-        if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 and isinstance(node.body[0], cst.Expr):
+        if type(node) is not cst.SimpleStatementLine or len(node.body) != 1:
+            return False
+        if isinstance(node.body[0], cst.Expr):
             value = node.body[0].value
             if isinstance(value, cst.Attribute):
                 return self.imports.tensorflow(value) is not None  # `tf.metrics.precision` alone does nothing

@@ -149,7 +149,7 @@ def elements_of(machine: Machine, nodes: Sequence[cst.BaseElement], scope: Scope
     more = False
     for one in nodes:
         value = machine.value(one.value, scope)
-        if isinstance(one, cst.StarredElement):
+        if type(one) is cst.StarredElement:
             inner = machine.elements(value)
             if inner is None:
                 more = True

@@ -33,13 +33,14 @@ _LONGEST = 128  # turns of a loop that are followed one by one
 # And after so many places where a loop may have ended, as one that stops early has in each turn, the rest of it is any
 # number of turns: what each of them leaves would be told apart by all the conditions before it.
 _MAY_END = 12
+_OF_STATEMENTS = frozenset((cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite))
 _ENDS = ("sys.exit", "exit", "quit", "os._exit", "os.abort")
 
 
 def execute(machine: Machine, node: cst.CSTNode, scope: Scope) -> bool:
     """Executes a statement or a block; whether the code goes on after it."""
-    if isinstance(node, (cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-        return all(machine.run(one, scope) for one in node.body)
+    if type(node) in _OF_STATEMENTS:
+        return all(machine.run(one, scope) for one in node.body)  # type: ignore[attr-defined]
     handler = _HANDLERS.get(type(node))
     if handler is None:
         return True

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from migrator.ir.evaluate import Evaluator
 from migrator.ir.files import Parsed, Together
 from migrator.ir.machine import TooMuch
 from migrator.ir.program import Program, understood
@@ -27,6 +28,27 @@ def _understood(files: tuple[tuple[Path, cst.Module], ...], path: Path, module: 
     """The program of a file; trees never change, so this holds for ever."""
     main = Parsed(path, module)
     return understood(Together.of([main, *(Parsed(*file) for file in files if file[0] != path)]), main)
+
+
+def loaded(file: ParsedFile, files: Iterable[ParsedFile] = ()) -> Evaluator:
+    """An evaluator that has executed a file as a module, so that nothing has called what only a script runs.
+
+    It is kept for the next question about the file: what it has noted there is to be taken away again.
+    """
+    return _loaded(tuple((one.path, one.module) for one in files), file.path, file.module)
+
+
+@lru_cache(maxsize=4)
+def _loaded(files: tuple[tuple[Path, cst.Module], ...], path: Path, module: cst.Module) -> Evaluator:
+    file = Parsed(path, module)
+    evaluator = Evaluator(Together.of([file, *(Parsed(*one) for one in files if one[0] != path)]))
+    try:
+        evaluator.load(file)
+    except (TooMuch, RecursionError):
+        evaluator.complete = False
+        evaluator.regions.clear()
+        evaluator.conditions.clear()
+    return evaluator
 
 
 def values_at(program: Program, argument: cst.CSTNode | None) -> list[Value]:
@@ -66,4 +88,4 @@ def made_by(file: ParsedFile, function: cst.FunctionDef) -> set[str]:
     return symbols_of(evaluator, found)
 
 
-__all__ = ["made_by", "number_at", "program_of", "values_at"]
+__all__ = ["loaded", "made_by", "number_at", "program_of", "values_at"]

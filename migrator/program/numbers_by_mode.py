@@ -19,8 +19,8 @@ from migrator.ir.program import called
 from migrator.ir.values import Constant, Function, Method, Object, Site, Table, Value
 from migrator.names.bindings import owns
 from migrator.program.calls import calls_in, functions_in, nodes_in, number, parameters_of, string
-from migrator.program.known import program_of
-from migrator.program.modes import ALL, TRAIN
+from migrator.program.known import loaded, program_of
+from migrator.program.modes import ALL, EVAL, PREDICT, TRAIN
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.reductions import Edits, applied
 from migrator.program.scopes import bindings, path_to, rebound
@@ -28,6 +28,7 @@ from migrator.query.model import specs
 
 _MODE = "mode"  # an Estimator gives it by this name
 _NONE_OF_THEM = "no mode of an Estimator"
+_DROPS = "dropout"
 _FLAGS = ("training", "is_training", _MODE)  # arguments that say the mode itself
 _Values = Mapping[str, Mapping[cst.CSTNode, list[Value]]]
 
@@ -42,6 +43,8 @@ def with_numbers_by_mode(
     if "ModeKeys" not in file.bare or _MODE not in file.bare:
         return file
     others = list(others)
+    if not any(_DROPS in one.text.lower() for one in (file, *others)):
+        return file
     for function in functions_in(file.module):
         told = [one for one in parameters_of(function) if one.name.value == _MODE]
         changed = [name for name, node in bindings(function) if name == _MODE and node not in told]
@@ -49,7 +52,7 @@ def with_numbers_by_mode(
             continue
         suspects = _Suspects(file, function)
         if suspects.arguments:
-            if not suspects.asks_only_for_modes():
+            if not suspects.asks_only_for_modes() or not _may_be_numbers(suspects, others):
                 continue
             evaluator = program_of(file, others).evaluator
             values = _by_mode(evaluator, file, function)
@@ -169,6 +172,37 @@ def _is_choice(value: cst.BaseExpression) -> bool:
     )
 
 
+def _may_be_numbers(suspects: _Suspects, others: Sequence[ParsedFile]) -> bool:
+    """Whether a suspect may be a number outside of training, as far as the function by itself says that.
+
+    A run of the whole script, which knows more, takes many times as long, and few of the scripts that are asked about
+    choose any number by the mode. The run is what counts wherever the function may be given one, or where code may give
+    names of its module other values before.
+    """
+    file, function = suspects.file, suspects.function
+    if any(arg.star for arg in suspects.arguments) or any("global " in one.bare for one in (file, *others)):
+        return True
+    evaluator = loaded(file, others)
+    asked = {arg.value for arg in suspects.arguments}
+    try:
+        given = _callee(evaluator, file, function)
+        if given is None:
+            return False
+        callee, owner = given
+        for mode in (EVAL, PREDICT, _NONE_OF_THEM):
+            evaluator.noted, evaluator.work = {}, 0
+            called(evaluator, mode, callee, _arguments(evaluator, callee, function, mode, owner is not None))
+            if any(_is_number(value) for node in asked for value in evaluator.noted.get(node, ())):
+                return True
+    except (TooMuch, RecursionError):
+        return True
+    finally:
+        evaluator.noted, evaluator.work = {}, 0
+        evaluator.regions.clear()
+        evaluator.conditions.clear()
+    return not evaluator.complete
+
+
 def _by_mode(evaluator: Evaluator, file: ParsedFile, function: cst.FunctionDef) -> _Values | None:
     """What the expressions of a function are in each mode, with nothing else known; None where it is not evaluated.
 
@@ -192,7 +226,7 @@ def _by_mode(evaluator: Evaluator, file: ParsedFile, function: cst.FunctionDef) 
             told_by_estimators = told_by_estimators or bool(specs(graph))
             if mode == modes[-1] == max(ALL) and not told_by_estimators:
                 modes.append(_NONE_OF_THEM)  # somebody else may tell it anything
-            drops = drops or any("dropout" in one.operation.symbol.lower() for one in graph.effects)
+            drops = drops or any(_DROPS in one.operation.symbol.lower() for one in graph.effects)
     except (TooMuch, RecursionError):
         return None
     finally:
@@ -204,8 +238,7 @@ def _by_mode(evaluator: Evaluator, file: ParsedFile, function: cst.FunctionDef) 
 
 def _callee(evaluator: Evaluator, file: ParsedFile, function: cst.FunctionDef) -> tuple[Value, Object | None] | None:
     """A function as a value, where it stands at the top of its file, in a class there, or in one function there."""
-    assert evaluator.main is not None
-    scope = evaluator.load(evaluator.main).scope
+    scope = evaluator.load(file).scope
     around = [one for one in path_to(file.module, function) if isinstance(one, (cst.FunctionDef, cst.ClassDef))]
     outer = evaluator.store.get((scope, around[0].name.value))
     if len(around) == 1:

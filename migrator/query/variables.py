@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from migrator.ir.evaluate import Evaluator
 from migrator.ir.machine import Effect, identity
@@ -84,6 +85,15 @@ class Made:
     caller: Made | None = None
 
 
+@dataclass(frozen=True)
+class _Sources:
+    """The values of a kind, and which others are known to be computed from one, or from none, at one moment."""
+
+    holds: Callable[[Value], bool]
+    behind: set[Value] = field(default_factory=set)
+    never: set[Value] = field(default_factory=set)
+
+
 class Variables:
     """Watches a program build its network; `features` and `labels` say which values are these."""
 
@@ -120,25 +130,35 @@ class Variables:
     def _tensors(self, scope: Scope | None) -> dict[str, Value]:
         """The names that stand for tensors computed from the features here, those of functions around it included."""
         found: dict[str, Value] = {}
+        of_features, of_labels = _Sources(self.features), _Sources(self.labels)
         while scope is not None and scope.kind != "module":
             for name, value in self.machine.store.held(scope).items():
-                if name not in found and self.is_tensor(value):
+                if name not in found and self._is_tensor(value, of_features, of_labels):
                     found[name] = value
             scope = scope.outer
         return found
 
-    def is_tensor(self, value: Value) -> bool:
+    def _is_tensor(self, value: Value, of_features: _Sources, of_labels: _Sources) -> bool:
         """Whether a value is a tensor that is computed from the features, and not from the labels."""
         if self.features(value):
             return True
         if not isinstance(value, Operation):
             return False
         plain = value.symbol in _ARITHMETIC or value.symbol.startswith("tf.")
-        return plain and self.comes_from(value, self.features) and not self.comes_from(value, self.labels)
+        return plain and self._comes_from(value, of_features) and not self._comes_from(value, of_labels)
 
-    def comes_from(self, value: Value, source: Callable[[Value], bool]) -> bool:
-        """Whether a value is computed from one of a kind; shapes, which are known before, are not."""
-        return any(source(one) for one in self._all_behind([value]))
+    def _comes_from(self, value: Value, sources: _Sources) -> bool:
+        """Whether a value is computed from one of the sources; shapes, which are known before, are not."""
+        if value in sources.never:
+            return False
+        seen: list[Value] = []
+        for one in self._all_behind([value], sources.never):
+            if one in sources.behind or sources.holds(one):
+                sources.behind.add(value)
+                return True
+            seen.append(one)
+        sources.never.update(seen)
+        return False
 
     def _all_behind(self, values: Iterable[Value], known: Collection[Value] = ()) -> Iterator[Value]:
         """Values and all that they are computed from, the nearest first; what is `known` is not looked behind."""
@@ -179,8 +199,16 @@ class Variables:
 
     def uses(self, variable: Operation) -> list[Operation]:
         """The calls that are given a variable, by itself, in a container, or in an expression."""
-        others = [one for one in self.effects if one is not variable]
-        return [one for one in others if any(part is variable for part in self._all_behind(one.given, self._calls))]
+        return [one for one in self._readers.get(variable, ()) if one is not variable]
+
+    @cached_property
+    def _readers(self) -> dict[Value, list[Operation]]:
+        """The calls that are given a value, by the value, once the network is built."""
+        found: dict[Value, list[Operation]] = {}
+        for one in self.effects:
+            for part in self._all_behind(one.given, self._calls):
+                found.setdefault(part, []).append(one)
+        return found
 
     def only_read(self, variable: Operation) -> Operation | None:
         """A call that does more with a variable than to compute with its value; None where there is none."""
