@@ -10,6 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.program.inlining import Inlined
+from migrator.program.model_function import ModelFunction
 from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ALL, ModalStatement
 from migrator.program.own_weights import OwnWeights, own_weights
@@ -23,11 +24,15 @@ References = list[tuple[cst.FunctionDef, ParsedFile, cst.CSTNode]]
 
 
 @dataclass(frozen=True)
-class RefusedModel:
-    """A model_fn that cannot be read, in whatever form it is tried: how far it was, and what was `found` in the way."""
+class FollowedModel:
+    """A model_fn as it was read, which is the same in whatever form it is tried: how far, and what was in the way.
+
+    `function` is of no use where something was `found` in the way.
+    """
 
     model: ModelReference
     read: Inlined | None
+    function: ModelFunction | None
     found: tuple[Blocked, ...]
 
 
@@ -53,7 +58,7 @@ class Everything:
         self.remarks = remarks or {}
         self.serving: set[cst.CSTNode] = set()  # what is called for the serving functions of all programs
         self._parsed: dict[Path, ParsedFile | None] = {file.path: file for file in project.files}
-        self.refused_models: dict[cst.FunctionDef, RefusedModel] = {}
+        self.followed: dict[cst.FunctionDef, FollowedModel] = {}
         self._own_weights: dict[cst.FunctionDef, OwnWeights] = {}
 
     @cached_property

@@ -19,7 +19,7 @@ from migrator.emit.mesh import called, on_mesh
 from migrator.emit.model_function import EmittedModel, emit_model_function, only_follows, other_problems, ready_model
 from migrator.findings import Finding, Severity
 from migrator.migration import hooks, inputs, leftovers, partitioning, ready, servers, servings, workers
-from migrator.migration.everything import RefusedModel
+from migrator.migration.everything import FollowedModel
 from migrator.migration.state import GroupState
 from migrator.names.bare import bare, says
 from migrator.names.imports import dotted
@@ -346,18 +346,16 @@ class NativeMigration(GroupState):
         refusals.of(lambda: self._check_towers(program), None)
         function = None
         if not refusals:  # where names cannot be followed, nothing is known of what is computed with them
-            refused = self.everything.refused_models.get(program.model_fn)
-            if refused is None or refused.model is not program.model:
+            known = self.everything.followed.get(program.model_fn)
+            if known is None or known.model is not program.model:
                 read, function = self._follow_model(program, refusals)
-            else:
-                read = refused.read
-                for problem in refused.found:
-                    refusals.add(problem)
-            if read is not None:
-                self.read[program.model_fn] = read
-            if refusals:
-                found = tuple(refusals.found)
-                self.everything.refused_models[program.model_fn] = RefusedModel(program.model, read, found)
+                known = FollowedModel(program.model, read, function, tuple(refusals.found))
+                self.everything.followed[program.model_fn] = known
+            for problem in known.found:
+                refusals.add(problem)
+            function = known.function
+            if known.read is not None:
+                self.read[program.model_fn] = known.read
         self._refuse(file, refusals)
         return None if refusals else function
 

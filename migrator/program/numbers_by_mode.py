@@ -189,9 +189,14 @@ def _may_be_numbers(suspects: _Suspects, others: Sequence[ParsedFile]) -> bool:
         if given is None:
             return False
         callee, owner = given
+        told_by_estimators = False
         for mode in (EVAL, PREDICT, _NONE_OF_THEM):
+            if mode == _NONE_OF_THEM and told_by_estimators:
+                break
             evaluator.noted, evaluator.work = {}, 0
-            called(evaluator, mode, callee, _arguments(evaluator, callee, function, mode, owner is not None))
+            given_to_it = _arguments(evaluator, callee, function, mode, owner is not None)
+            graph = called(evaluator, mode, callee, given_to_it)
+            told_by_estimators = told_by_estimators or bool(specs(graph))
             if any(_is_number(value) for node in asked for value in evaluator.noted.get(node, ())):
                 return True
     except (TooMuch, RecursionError):
