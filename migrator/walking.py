@@ -56,8 +56,10 @@ class _Attributes:
     than punctuation. `others` are never visited, or in some cases only.
     """
 
-    def __init__(self, names: tuple[str, ...], others: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], others: tuple[str, ...], every: tuple[str, ...]) -> None:
         self.others = others
+        self.every_name = every
+        self.every = _reader(every)
         self.all = _reader(names)
         telling = tuple(name for name in names if name not in _PUNCTUATION and not name.startswith("whitespace"))
         self.telling_names = telling
@@ -273,30 +275,59 @@ def transformed(node: cst.CSTNode, transformer: cst.CSTTransformer) -> Any:
     return transformer.on_leave(node, _with_children(node, transformer) if transformer.on_visit(node) else node)
 
 
+def remade(node: cst.CSTNode, transformer: cst.CSTTransformer) -> Any:
+    """What `transformed` gives, where every node that says something is a new one: for code that stands twice then."""
+    return transformer.on_leave(node, _of_children(node, transformer) if transformer.on_visit(node) else node)
+
+
 def _with_children(node: cst.CSTNode, transformer: cst.CSTTransformer) -> cst.CSTNode:
+    changed = _changed(node, transformer, transformed)
+    if changed is None:
+        return node._visit_and_replace_children(transformer)
+    return node.with_changes(**changed) if changed else node
+
+
+def _of_children(node: cst.CSTNode, transformer: cst.CSTTransformer) -> cst.CSTNode:
+    changed = _changed(node, transformer, remade)
+    if changed is None:
+        return node._visit_and_replace_children(transformer)
+    known = _ATTRIBUTES[type(node)]
+    return type(node)(**{**dict(zip(known.every_name, known.every(node))), **changed})
+
+
+def _changed(
+    node: cst.CSTNode,
+    transformer: cst.CSTTransformer,
+    anew: Callable[[cst.CSTNode, cst.CSTTransformer], Any],
+) -> dict[str, object] | None:
+    """The attributes of a node that become others; None where libcst has to say which are visited."""
     known = _ATTRIBUTES.get(type(node)) or _attributes(node)
     for name in known.others:
         if _holds_nodes(getattr(node, name)):
-            return node._visit_and_replace_children(transformer)
+            return None
     changed: dict[str, object] = {}
     for name, value in zip(known.telling_names, known.telling(node)):
         kind = type(value)
         if kind is tuple or kind is list:
-            elements = _elements(value, transformer)  # type: ignore[arg-type]
+            elements = _elements(value, transformer, anew)  # type: ignore[arg-type]
             if elements is not None:
                 changed[name] = elements
         elif _IS_NODE[kind]:
-            new = transformed(value, transformer)  # type: ignore[arg-type]
+            new = anew(value, transformer)  # type: ignore[arg-type]
             if new is not value:
                 changed[name] = new if _IS_NODE[type(new)] else _instead(node, name, new)
-    return node.with_changes(**changed) if changed else node
+    return changed
 
 
-def _elements(nodes: Sequence[cst.CSTNode], transformer: cst.CSTTransformer) -> tuple[cst.CSTNode, ...] | None:
+def _elements(
+    nodes: Sequence[cst.CSTNode],
+    transformer: cst.CSTTransformer,
+    anew: Callable[[cst.CSTNode, cst.CSTTransformer], Any],
+) -> tuple[cst.CSTNode, ...] | None:
     """The new nodes of a sequence; None where all stay. A line goes where all that stood in it does."""
     found: list[cst.CSTNode] = []
     for node in nodes:
-        new = transformed(node, transformer)
+        new = anew(node, transformer)
         if new is node:
             found.append(node)
         elif not isinstance(new, cst.RemovalSentinel):
@@ -399,7 +430,8 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
     node.visit(order)
     names = tuple(dict.fromkeys(order.names))
     others = tuple(field.name for field in fields(node) if field.name not in names and field.type not in _PLAIN)
-    known = _ATTRIBUTES[type(node)] = _Attributes(names, others)
+    every = tuple(field.name for field in fields(node))
+    known = _ATTRIBUTES[type(node)] = _Attributes(names, others, every)
     return known
 
 
@@ -407,6 +439,16 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
 OF_PUNCTUATION = frozenset(_OF_PUNCTUATION)
 
 __all__ = [
-    *("OF_LINES", "OF_PUNCTUATION", "Kinds", "Transformer", "all_in", "names_below", "parents_in", "transformed"),
+    *(
+        "OF_LINES",
+        "OF_PUNCTUATION",
+        "Kinds",
+        "Transformer",
+        "all_in",
+        "names_below",
+        "parents_in",
+        "remade",
+        "transformed",
+    ),
     "walk",
 ]

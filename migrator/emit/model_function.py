@@ -35,7 +35,7 @@ from migrator.rules.rewriter import Rewriter
 from migrator.rules.scaffolds import lines_of_saved
 from migrator.rules.site import TrainingContext
 from migrator.rules.weight_averages import EVALUATED
-from migrator.walking import walk
+from migrator.walking import transformed, walk
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def other_problems(file: ParsedFile, node: cst.FunctionDef, parameters: Paramete
     """The lines of a refused model_fn that are in the way too, whatever it was refused for."""
     rewriter = Rewriter(file.imports, file.code, ModeNames(file.imports, parameters.mode, functions=file.functions))
     rewriter.training = TrainingContext(own=own)
-    node.body.visit(rewriter)
+    transformed(node.body, rewriter)
     return [
         p
         for p in rewriter.problems

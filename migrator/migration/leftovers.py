@@ -24,7 +24,7 @@ from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.relevant import importing
 from migrator.program.training import path_to
 from migrator.targets import dtensor
-from migrator.walking import walk
+from migrator.walking import transformed, walk
 
 
 def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.FunctionDef | cst.ClassDef]:
@@ -118,7 +118,7 @@ def is_in_the_way(file: ParsedFile, unit: cst.FunctionDef | cst.ClassDef) -> boo
     probe = FileRewriter(file.imports, file.code, definition=file.constants.get)
     probe.prepare(file.module, FileChanges())
     known = len(probe.problems)
-    unit.visit(probe)
+    transformed(unit, probe)
     return len(probe.problems) > known
 
 

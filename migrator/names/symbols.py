@@ -137,6 +137,11 @@ def is_new(name: str) -> bool:
 
 def is_namespace(name: str) -> bool:
     """Whether some known symbol lies below `name` (`tf.nn`): a module, not a symbol."""
+    return name == "tf" or name in _namespaces()
+
+
+@lru_cache(maxsize=1)
+def _namespaces() -> frozenset[str]:
     same, renamed = _table()
-    prefix = name + "."
-    return name == "tf" or any(s.startswith(prefix) for table in (same, renamed, _CHECKED) for s in table)
+    parts = [name.split(".") for table in (same, renamed, _CHECKED) for name in table]
+    return frozenset(".".join(one[:length]) for one in parts for length in range(1, len(one)))

@@ -30,7 +30,7 @@ from migrator.program.modes import ALL, ModeNames, Modes, straighten
 from migrator.program.own_objects import OwnObjects, decorators_of, records, takes_any
 from migrator.program.parsed import Blocked, Following, Further, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
-from migrator.walking import Transformer, walk
+from migrator.walking import Transformer, remade, walk
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statements = list[cst.BaseStatement]
@@ -458,7 +458,7 @@ class _Inliner:
         if file is not self.file and file not in self.file.others:
             self.file.others.append(file)
         substitution = _Substitution(mapping, self._same)
-        substituted = [cast(cst.BaseStatement, statement.visit(substitution)) for statement in body]
+        substituted = [cast(cst.BaseStatement, remade(statement, substitution)) for statement in body]
         if isinstance(small, cst.Return):
             if not _terminates(substituted):
                 raise Blocked("TFM120", call, f"`{helper.name.value}` can end without returning")

@@ -76,6 +76,7 @@ class _Suspects:
         self.flags = {_MODE}
         inner = {one for nested in functions_in(function) if nested is not function for one in nodes_in(nested)}
         self.nodes = [one for one in nodes_in(function.body) if one not in inner]
+        self.assigned = [one for one in self.nodes if type(one) is cst.Assign]
         known: set[str] = set()
         while known != self.names:
             known = set(self.names)
@@ -142,14 +143,14 @@ class _Suspects:
     def _is_a_truth(self, name: str) -> bool:
         """Whether a name of the function is given nothing but what is true or false: `training = mode == TRAIN`."""
         given = [node for bound, node in bindings(self.function) if bound == name]
-        stored = [one for one in self.nodes if isinstance(one, cst.Assign) and name in {n.value for n in _stored(one)}]
+        stored = [one for one in self.assigned if name in {n.value for n in _stored(one)}]
         plain = [one for one in stored if len(one.targets) == 1 and isinstance(one.targets[0].target, cst.Name)]
         said = len(plain) == len(stored) == len(given)
         return said and bool(stored) and all(_says_whether(one.value) for one in stored)
 
     def _is_said(self, name: str) -> bool:
         """Whether a name is given its value once, by a conditional expression that says the mode."""
-        given = [one for one in self.nodes if isinstance(one, cst.Assign) and name in names_in(one.targets[0].target)]
+        given = [one for one in self.assigned if name in names_in(one.targets[0].target)]
         return len(given) == 1 and _is_choice(given[0].value)
 
 

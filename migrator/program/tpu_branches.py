@@ -14,7 +14,7 @@ from migrator.program.calls import string
 from migrator.program.folding import Folding
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import References
-from migrator.walking import walk
+from migrator.walking import transformed, walk
 
 _ON_TPU = ("tf.contrib.tpu.", "tf.tpu.", "tf.estimator.tpu.", "tf.compat.v1.tpu.")
 _ONLY_ON_TPU = (
@@ -30,7 +30,7 @@ def without_tpu_branches(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     if "tpu" not in file.bare or not _asks(file.module):
         return file, []
     remover = _Remover(file)
-    module = file.module.visit(remover)
+    module = transformed(file.module, remover)
     if not remover.gone:
         return file, []
     assert isinstance(module, cst.Module)
