@@ -195,7 +195,22 @@ def all_in(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def parents_in(node: cst.CSTNode) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
-    """Every node below one with the node around it, outer ones first."""
+    """Every node below one that says something, with the node around it, outer ones first."""
+    found: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    _note_around(_PARTS.get(id(node)) or _part(node), found)
+    return found
+
+
+def _note_around(part: _Part, found: list[tuple[cst.CSTNode, cst.CSTNode]]) -> None:
+    node = part.node
+    for below in part.below:
+        found.append((below.node, node))
+        if below.below:
+            _note_around(below, found)
+
+
+def all_parents_in(node: cst.CSTNode) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    """Every node below one, those of `parents_in` and the others, with the node around it, outer ones first."""
     found: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     _note_parents(node, found)
     return found
@@ -439,16 +454,15 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
 OF_PUNCTUATION = frozenset(_OF_PUNCTUATION)
 
 __all__ = [
-    *(
-        "OF_LINES",
-        "OF_PUNCTUATION",
-        "Kinds",
-        "Transformer",
-        "all_in",
-        "names_below",
-        "parents_in",
-        "remade",
-        "transformed",
-    ),
+    "OF_LINES",
+    "OF_PUNCTUATION",
+    "Kinds",
+    "Transformer",
+    "all_in",
+    "all_parents_in",
+    "names_below",
+    "parents_in",
+    "remade",
+    "transformed",
     "walk",
 ]

@@ -20,7 +20,7 @@ from migrator.program.clusters import Cluster
 from migrator.program.spread import Spread, line_starts
 from migrator.source.discovery import module_files
 from migrator.syntax import Trees
-from migrator.walking import Transformer, names_below, parents_in, walk
+from migrator.walking import Transformer, all_parents_in, names_below, parents_in, walk
 
 
 class Blocked(Exception):
@@ -171,7 +171,7 @@ class ParsedFile:
 
     @cached_property
     def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
-        """The node around each node of this file's tree."""
+        """The node around each node of this file's tree that says something."""
         return dict(parents_in(self.module))
 
     def above(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -199,7 +199,7 @@ class ParsedFile:
     def _hashed(self) -> frozenset[cst.CSTNode]:
         """The nodes of this file's tree that have a `#` in their text."""
         found: set[cst.CSTNode] = set()
-        for node, around in reversed(parents_in(self.module)):  # inner ones first
+        for node, around in reversed(all_parents_in(self.module)):  # inner ones first
             value = getattr(node, "value", None)
             if (type(value) is str and "#" in value) or node in found:
                 found |= {node, around}
