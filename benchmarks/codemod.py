@@ -106,6 +106,7 @@ def seconds(command: Sequence[str], folder: Path, cache: Path) -> float:
         "CUDA_VISIBLE_DEVICES": "-1",
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed tool is compiled once
     subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
