@@ -8,7 +8,7 @@ import libcst as cst
 import pytest
 
 from migrator import walking
-from migrator.walking import OF_PUNCTUATION, transformed, walk
+from migrator.walking import OF_PUNCTUATION, Kinds, all_in, all_parents_in, parents_in, remade, transformed, walk
 
 SYNTAX = '''\
 import a.b as c, d
@@ -247,6 +247,34 @@ def test_what_nothing_changes_below_stays_the_same_node() -> None:
     module = cst.parse_module("def function():\n    return long(x)\n\nother(long)\n")
     new = transformed(module, _Changes())
     assert new.body[0] is not module.body[0] and new.body[1] is module.body[1]
+
+
+def test_a_remade_tree_has_new_nodes_and_the_same_text() -> None:
+    module = cst.parse_module(SYNTAX.replace('one: int = 1; two: "str"', "one = 1"))
+    by_libcst, by_us = _Changes(), _Changes()
+    new = remade(module, by_us)
+    assert new.code == module.visit(by_libcst).code  # type: ignore[union-attr]
+    assert [id(node) for node in by_us.seen] == [id(node) for node in by_libcst.seen]
+    inside = {node for one in all_in(module) if isinstance(one, cst.Lambda) for node in all_in(one)}  # left alone
+    old = {id(node) for node in all_in(module) if type(node) not in OF_PUNCTUATION and node not in inside}
+    assert not [node for node in all_in(new) if id(node) in old]
+
+
+def test_nodes_around_nodes() -> None:
+    module = cst.parse_module(SYNTAX)
+    every = all_parents_in(module)
+    assert [id(node) for node, _ in every] == [id(node) for node in all_in(module)[1:]]
+    told = [(id(node), id(around)) for node, around in parents_in(module)]
+    layout = {id(node) for node, _ in every if type(node) in OF_PUNCTUATION}
+    assert [one for one in told if one[0] not in layout] == [
+        (id(node), id(around)) for node, around in every if id(node) not in layout
+    ]
+
+
+def test_classes_below_others() -> None:
+    kinds = Kinds(cst.BaseCompoundStatement, cst.SimpleStatementLine)
+    for node in all_in(cst.parse_module(SYNTAX)):
+        assert kinds[type(node)] == isinstance(node, (cst.BaseCompoundStatement, cst.SimpleStatementLine))
 
 
 def test_what_there_has_to_be_is_not_removed() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from migrator.findings import Severity
+from migrator.ir.program import Program
+from migrator.program import numbers_by_mode
+from migrator.program.parsed import ParsedFile
 from tests.rules.programs import run
 
 HEAD = """\
@@ -133,3 +138,31 @@ def test_a_function_that_prints_stays() -> None:
     text = program("rate = rate_of(mode, 0.3)\nnet = tf.nn.dropout(net, rate=rate)", told)
     new, findings = run(text)
     assert new == text and [one for one in findings if one.severity is Severity.MANUAL]
+
+
+def test_a_number_that_the_script_gives_its_module_when_it_runs() -> None:
+    helpers = "OFF = None\n\n\ndef begin():\n    global OFF\n    OFF = 0.0\n\n\nbegin()\n\n\n"
+    text = program(f"rate = OFF\nif mode == {TRAIN}:\n    rate = 0.3\nnet = tf.nn.dropout(net, rate=rate)", helpers)
+    assert "Dropout(0.3)(net)" in run(text)[0]
+
+
+def test_a_script_is_not_run_where_its_function_is_given_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BERT's scripts: what their own functions are told the mode for are tensors, and running main() takes long."""
+    network = (
+        "def network(net, is_training):\n    if is_training:\n        net = tf.nn.dropout(net, rate=0.5)\n"
+        "    return net, tf.reduce_sum(net)\n\n\n"
+    )
+    text = program(f"net, total = network(net, mode == {TRAIN})\ntf.summary.scalar('total', total)", network)
+    ran: list[str] = []
+    original = numbers_by_mode.program_of
+
+    def program_of(file: ParsedFile, others: Iterable[ParsedFile] = ()) -> Program:
+        ran.append(file.path.name)
+        return original(file, others)
+
+    monkeypatch.setattr(numbers_by_mode, "program_of", program_of)
+    without = run(text)
+    assert not ran
+    monkeypatch.setattr(numbers_by_mode, "_may_be_numbers", lambda suspects, others: True)
+    assert run(text) == without
+    assert ran
