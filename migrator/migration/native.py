@@ -36,6 +36,7 @@ from migrator.program.layer_names import name_layers
 from migrator.program.loss import GeneralLoss
 from migrator.program.model_function import ModelFunction, read_model_function
 from migrator.program.modes import EVAL, TRAIN
+from migrator.program.outputs import predicts_dicts
 from migrator.program.own_weights import own_weights
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.ready_scopes import check_optimizers
@@ -319,7 +320,7 @@ class NativeMigration(GroupState):
         self.remarks[file.path] += emitted.remarks
         self.changes[file.path].needs |= emitted.needs
         self.changes[file.path].classes.update(emitted.classes)
-        models[program.model_fn] = emitted, function.predicts_dicts
+        models[program.model_fn] = emitted, predicts_dicts(function, self.project)
 
     def _plan_weights(self, program: TrainingProgram, function: ModelFunction | None = None) -> None:
         """Finds the weights that a network makes by itself; without what was read of it for the sake of its report."""

@@ -27,6 +27,7 @@ from migrator.program.chosen_partitioners import with_chosen_partitioners
 from migrator.program.derived_estimators import with_functions_for_classes
 from migrator.program.lives import with_a_name_each
 from migrator.program.local_names import with_symbols_in_place
+from migrator.program.mode_parameters import with_mode_parameters
 from migrator.program.named_estimators import with_named_estimators
 from migrator.program.networks_by_mode import with_networks_by_mode
 from migrator.program.numbers_by_mode import with_numbers_by_mode
@@ -86,6 +87,7 @@ def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> l
     """The files in plain words; names that stand in a text which may mean a file's keep their bindings at its top."""
     words = {path: frozenset(_WORD.findall(text)) for path, text in texts.items()}
     files = with_builders_in_place(with_functions_for_classes(list(files), words), words)
+    files = with_mode_parameters(files)
 
     def plain(file: ParsedFile) -> ParsedFile:
         @lru_cache(maxsize=1)

@@ -254,7 +254,7 @@ def method_of(project: Project, file: ParsedFile, owner: cst.ClassDef, name: str
     first = (file, own[0]) if own else inherited(project, file, owner, name)
     below = _derived(project, owner)
     others = [(where, one) for where, c in below for one in _methods(c, name)]
-    found = [one for one in (first, *others) if one is not None and not _is_left_open(one[1])]
+    found = [one for one in (first, *others) if one is not None and not is_left_open(one[1])]
     if not found and not others:
         return first
     if len(found) == 1:
@@ -358,7 +358,7 @@ def _methods(owner: cst.ClassDef, name: str) -> list[cst.FunctionDef]:
     return [one for one in _all_methods(owner) if one.name.value == name]
 
 
-def _is_left_open(method: cst.FunctionDef) -> bool:
+def is_left_open(method: cst.FunctionDef) -> bool:
     """Whether a method does nothing, or says that classes derived from its own define it."""
     if any((dotted(one.decorator) or "").rpartition(".")[2] == "abstractmethod" for one in method.decorators):
         return True

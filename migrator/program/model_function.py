@@ -39,8 +39,6 @@ from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
 from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
 
-_MAKE_DICTS = ("dict", "OrderedDict", "_asdict")
-
 
 @dataclass(frozen=True)
 class ModelFunction:
@@ -87,23 +85,6 @@ class ModelFunction:
         metrics of `Model.compile` for such.
         """
         return self.parameters.labels is not None and asks_for(self.node.body, self.parameters.labels)
-
-    @property
-    def predicts_dicts(self) -> bool:
-        """Whether one prediction is a dict of values."""
-        return self._is_dict(self.predictions, frozenset())
-
-    def _is_dict(self, node: cst.BaseExpression | None, read: frozenset[str]) -> bool:
-        """Whether an expression makes a dict. `read` are the names that were followed."""
-        if isinstance(node, cst.Name) and node.value not in read:
-            given = [one.value for one in self.definitions if one.name == node.value]
-            return any(self._is_dict(one, read | {node.value}) for one in given)
-        if not isinstance(node, cst.Call):
-            return isinstance(node, (cst.Dict, cst.DictComp))
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "copy":
-            return self._is_dict(node.func.value, read)
-        called = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
-        return isinstance(called, cst.Name) and called.value in _MAKE_DICTS
 
     def define(self, name: str) -> cst.BaseExpression | None:
         """The value of a name that is assigned once in the body, by a statement of its own."""

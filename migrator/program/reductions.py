@@ -220,7 +220,7 @@ class _Edits:
 
     def replace(self, node: cst.CSTNode, new: cst.BaseExpression) -> None:
         """An expression in the place of another, in parentheses where it needs them there."""
-        self.edits.expressions[node] = _fitting(self.file.parents.get(node), node, new)
+        self.edits.expressions[node] = fitting(self.file.parents.get(node), node, new)
 
     @cached_property
     def stored(self) -> frozenset[str]:
@@ -949,7 +949,7 @@ def substituted(
 ) -> cst.BaseExpression:
     """An expression of a file with what names in it are given in their place."""
     nodes: dict[cst.CSTNode, cst.BaseExpression] = {
-        node: _fitting(file.parents.get(node), node, given[node.value])
+        node: fitting(file.parents.get(node), node, given[node.value])
         for node in name_nodes(value)
         if node.value in given
     }
@@ -1141,7 +1141,7 @@ def _assign(target: cst.Name, value: cst.BaseExpression) -> cst.Assign:
     return cst.Assign([cst.AssignTarget(target)], in_parentheses(value))
 
 
-def _fitting(parent: cst.CSTNode | None, node: cst.CSTNode, new: cst.BaseExpression) -> cst.BaseExpression:
+def fitting(parent: cst.CSTNode | None, node: cst.CSTNode, new: cst.BaseExpression) -> cst.BaseExpression:
     """An expression as it may stand below `parent` instead of a node: in parentheses, unless it needs none."""
     if isinstance(new, (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.List, cst.Dict, cst.Set)):
         return new

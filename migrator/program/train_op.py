@@ -18,10 +18,10 @@ from migrator.program.assignments import assignments, changes_in_place
 from migrator.program.calls import nodes_in
 from migrator.program.made_optimizers import WRAPPERS, Clipping, MadeOptimizer, named_symbol
 from migrator.program.modes import TRAIN
-from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.parsed import Blocked, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
 from migrator.program.train_body import TrainBody
-from migrator.program.trained import Trained
+from migrator.program.trained import Trained, others_named
 from migrator.program.training_steps import BY_CONDITION, NOT_UNDERSTOOD, Applied, Averages, Order, Runs, Steps
 from migrator.query.gradients import Kind
 from migrator.walking import walk
@@ -65,21 +65,8 @@ def read_train_op(node: cst.BaseExpression | None, loss: cst.BaseExpression, bod
     """Reads the train_op of the TRAIN mode, which minimizes `loss`. Raises Blocked (TFM401, TFM402, TFM403, TFM413)."""
     if node is None:
         raise Blocked("TFM403", body.function.name, "no EstimatorSpec of the TRAIN mode has a train_op")
-    with Trained(body, _others(body)) as trained:
+    with Trained(body, others_named(body)) as trained:
         return _Reader(body, trained).read(node, loss)
-
-
-def _others(body: TrainBody) -> tuple[ParsedFile, ...]:
-    """The other files of the project, where a model_fn names something of one of them."""
-    if body.project is None:
-        return ()
-    named = {name for statement in body.statements for name in names_in(statement.node)}
-    for name in sorted(named & body.imports.names.keys()):
-        parts = body.imports.names[name].split(".")
-        modules = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
-        if any(body.project.sibling(body.file, module) not in (None, body.file) for module in modules):
-            return body.project.files
-    return ()
 
 
 @dataclass

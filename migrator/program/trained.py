@@ -20,7 +20,7 @@ from migrator.names.spelling import canonical
 from migrator.program.calls import nodes_in
 from migrator.program.flow import made_of
 from migrator.program.modes import TRAIN
-from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.scopes import bindings, path_to
 from migrator.program.train_body import TrainBody
 
@@ -236,6 +236,19 @@ class Trained:
         return [name for name, one in self.done[index].given.items() if one is value] if index in self.done else []
 
 
+def others_named(body: TrainBody) -> tuple[ParsedFile, ...]:
+    """The other files of the project, where a model_fn names something of one of them."""
+    if body.project is None:
+        return ()
+    named = {name for statement in body.statements for name in names_in(statement.node)}
+    for name in sorted(named & body.imports.names.keys()):
+        parts = body.imports.names[name].split(".")
+        modules = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+        if any(body.project.sibling(body.file, module) not in (None, body.file) for module in modules):
+            return body.project.files
+    return ()
+
+
 def _params(params: cst.Parameters) -> list[cst.Param]:
     stars = [one for one in (params.star_arg, params.star_kwarg) if isinstance(one, cst.Param)]
     return [*params.posonly_params, *params.params, *params.kwonly_params, *stars]
@@ -258,4 +271,4 @@ def _loaded(
         return machine, known
 
 
-__all__ = ["Done", "Trained"]
+__all__ = ["Done", "Trained", "others_named"]
