@@ -37,6 +37,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.free import free
 from migrator.names.references import Names, chain_of
 from migrator.names.spelling import canonical
+from migrator.names.standing import is_for_two as names_two
 from migrator.names.standing import needs_tensorflow_1, standing
 from migrator.source.discovery import SUFFIXES
 from migrator.source.notebooks import END_OF_CELL, NEW_CELL
@@ -196,7 +197,8 @@ class _Project:
         rest = {path for path in apart if needs_tensorflow_1(self._spelled_out(path))}
         for path in apart - rest:  # a file that others take TensorFlow from is as they are
             importers = {edge.importer for edge in self.imports.importers([path])}
-            if importers and importers <= rest and "tensorflow" in self._global(path).values():
+            given = importers and importers <= rest and "tensorflow" in self._global(path).values()
+            if given and not names_two(self.texts[path]):
                 rest.add(path)
         support = Support(NAME, graphs=True, needed=False, runs=False)
         return {path: self._try(path, support) for path in self.imports.trees if path in rest}
@@ -213,7 +215,9 @@ class _Project:
     def _write_rest(self, taken: Collection[Path]) -> None:
         """Spells the names of files that no program imports, where nothing is in the way of one or what it imports."""
         going = {path for path, one in self.rest.items() if path not in taken and not one.blocking and one.respelled}
-        stays = {*taken, *(self.rest.keys() - going)} - self.result.files
+        others = self.imports.trees.keys() - self.rest.keys()
+        of_two = {path for path in others if "tensorflow" in self.texts[path] and names_two(self.texts[path])}
+        stays = {*taken, *(self.rest.keys() - going), *of_two} - self.result.files
         while True:
             held = {path for path in going if not stays.isdisjoint(self.imports.reach(path))}
             if not held:

@@ -163,3 +163,17 @@ def test_a_lone_text_chooses_keras_2_itself() -> None:
     assert "tf.compat.v1" not in result[0].text and "import tensorflow.compat.v1 as tf" in result[0].text
     assert "TF_USE_LEGACY_KERAS" in result[0].text
     assert len(result) == 1
+
+
+def test_a_test_of_native_programs_stays_with_them() -> None:
+    """What a second run finds beside Keras programs is no reason to spell those in names of TensorFlow 1."""
+    keras = (
+        'import os\n\nos.environ["TF_USE_LEGACY_KERAS"] = "1"\n'
+        "import tensorflow as tf\n\nlayer = tf.keras.layers.Dense(1)\n"
+        "optimizer = tf.keras.optimizers.legacy.Adagrad(0.1)\nx = tf.as_string(1)\n"
+    )
+    test = "import tensorflow as tf\nimport main\n\nwith tf.Session() as session:\n    x = tf.placeholder(tf.float32)\n"
+    check = test.replace("with tf.Session() as session", "@tf.test.mock.patch.dict(main.__dict__)\ndef test_main()")
+    texts, findings = migrated({"main.py": keras, "check.py": check})
+    assert not texts
+    assert ("check.py", "TFM270") in told(findings)
