@@ -928,8 +928,8 @@ WAITING: tuple[Waiting, ...] = (
         "migrator/harness/inside/mutate_keras3.py",
     ),
     Waiting(
-        "test_pairs", "test_what_programs_compute_decides", ("drawn-verdicts4",), _VARIANT,
-        "test_pairs::test_what_programs_compute_decides[far-verdicts5]",
+        "test_pairs", "test_what_programs_compute_decides", ("drawn",), _VARIANT,
+        "test_pairs::test_what_programs_compute_decides[far]",
     ),
     Waiting(
         "test_guides", "test_a_guide_is_equivalent", ("S1_tf2_mwms",), _CLUSTER,
@@ -1290,9 +1290,9 @@ WAITING: tuple[Waiting, ...] = (
     ),
     Waiting(
         "test_pairs", "test_what_programs_compute_decides",
-        ("gru-verdicts1", "towers-verdicts2",),
+        ("gru", "towers",),
         _VARIANT,
-        "test_pairs::test_what_programs_compute_decides[pixels-verdicts0]",
+        "test_pairs::test_what_programs_compute_decides[pixels]",
     ),
     Waiting(
         "test_recording_runs", "test_a_dropout_counts_where_it_is_at_work",

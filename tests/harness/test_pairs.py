@@ -15,138 +15,104 @@ pytestmark = pytest.mark.tensorflow
 PAIRS = Path(__file__).parent / "pairs"
 
 
-@pytest.mark.parametrize(
-    ("name", "verdicts"),
-    [
-        # Pixels of another scale, one-hot rows for classes, an eager loop for an Estimator.
-        ("pixels", {"migrated": ("EQUIVALENT", None), "wrong_scale": ("DIFFERENT", "L3")}),
-        # GRUCell and LSTMCell against the layers of Keras, and features that have a name in one program only.
-        ("gru", {"migrated": ("EQUIVALENT", None), "wrong_forget_bias": ("DIFFERENT", "L3")}),
-        # An eager loop that counts its steps in Python, for its rate and for its end.
-        (
-            "counted",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "wrong_end": ("DIFFERENT", "L2"),
-                "wrong_rate": ("DIFFERENT", "L0b"),
-            },
-        ),
-        # One model after another, each trained in a loop of the program's own.
-        (
-            "folds",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "eager": ("EQUIVALENT", None),
-                "wrong_third": ("DIFFERENT", "L8"),
-                "wrong_count": ("DIFFERENT", "L8"),
-            },
-        ),
-        # Layers of one shape, made in another order.
-        ("towers", {"migrated": ("EQUIVALENT", None)}),
-        # A program that keeps its session (TFM199), and a rate 1 % higher.
-        ("sessions", {"migrated": ("EQUIVALENT", None), "wrong_rate": ("DIFFERENT", "L0b")}),
-        # Data of three generators without a seed, which both programs draw alike; an evaluation after data whose end
-        # Keras does not know. An epsilon that is next to nothing beside the data.
-        ("drawn", {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4b")}),
-        # `fit` begins data of unknown size twice, and reads the second order of a shuffle with a seed. Batches that are
-        # shuffled are others. A callback keeps the averages of the weights, or a loop does.
-        (
-            "passes",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "loop": ("EQUIVALENT", None),
-                "wrong_averages": ("DIFFERENT", "L4"),
-                "wrong_batches": ("DIFFERENT", "L2"),
-                "wrong_order": ("DIFFERENT", "L2"),
-            },
-        ),
-        # Weights that are divided by something of each batch, in batches of another order of the same shuffle.
-        ("weighted", {"migrated": ("EQUIVALENT", None), "wrong_mean": ("DIFFERENT", "L3")}),
-        # Classes that nce_loss draws; as many others.
-        (
-            "sampled",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "wrong_count": ("DIFFERENT", "L3"),
-            },
-        ),
-        # An AlphaDropout, which is noise to TensorFlow, against one that is written out.
-        (
-            "selu",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "wrong_rate": ("DIFFERENT", "L3"),
-                "wrong_dropout": ("DIFFERENT", "L3"),
-            },
-        ),
-        # The queue of numpy_input_fn makes an order that no seed fixes: what both programs read without it is compared.
-        (
-            "queue",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "arrays": ("EQUIVALENT", None),
-                "wrong_buffer": ("DIFFERENT", "L2"),
-                "wrong_labels": ("INCONCLUSIVE", None),
-            },
-        ),
-        # A schedule that changes at a step that no run reaches; a clip that no batch comes near; train_on_batch,
-        # and test_on_batch, which is not seen as an evaluation that is missing.
-        (
-            "far",
-            {
-                "train_on_batch": ("EQUIVALENT", None),
-                "wrong_boundary": ("DIFFERENT", "L4b"),
-                "wrong_clip": ("DIFFERENT", "L4b"),
-            },
-        ),
-        # A DropoutWrapper in batches of a fixed size, and a rate that changes at a step that no run reaches.
-        (
-            "wrapped",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "wrong_rate": ("DIFFERENT", "L0b"),
-                "wrong_boundary": ("DIFFERENT", "L4b"),
-            },
-        ),
-        # A network that multiplies in bfloat16, by a custom getter and by a policy of Keras.
-        (
-            "half",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "wrong_format": ("DIFFERENT", "L0b"),
-                "wrong_smoothing": ("DIFFERENT", "L7"),
-            },
-        ),
-        # Updates that do not wait for the gradients that read what they change.
-        ("racing", {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4")}),
-        # Arrays and generators for `fit`, and a model that knows its inputs by them only. At the end of a generator
-        # Keras counts a step that it does not take, and Adam corrects its moments by that count.
-        (
-            "arrays",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "generator": ("EQUIVALENT", None),
-                "wrong_count": ("DIFFERENT", "L4"),
-            },
-        ),
-        # A loss is multiplied, and its gradients are divided again; clipped before that; divided alone.
-        (
-            "scaled",
-            {
-                "migrated": ("EQUIVALENT", None),
-                "optimizer": ("EQUIVALENT", None),
-                "wrong_clip": ("DIFFERENT", "L0b"),
-                "wrong_scale": ("DIFFERENT", "L4"),
-            },
-        ),
-    ],
-)
-def test_what_programs_compute_decides(
-    session_for: Callable[[int], session.Session], name: str, verdicts: dict[str, tuple[str, str | None]]
-) -> None:
+#: The verdict and the level that decides, by pair and by the program that is held against its original.
+VERDICTS: dict[str, dict[str, tuple[str, str | None]]] = {
+    # Pixels of another scale, one-hot rows for classes, an eager loop for an Estimator.
+    "pixels": {"migrated": ("EQUIVALENT", None), "wrong_scale": ("DIFFERENT", "L3")},
+    # GRUCell and LSTMCell against the layers of Keras, and features that have a name in one program only.
+    "gru": {"migrated": ("EQUIVALENT", None), "wrong_forget_bias": ("DIFFERENT", "L3")},
+    # An eager loop that counts its steps in Python, for its rate and for its end.
+    "counted": {
+        "migrated": ("EQUIVALENT", None),
+        "wrong_end": ("DIFFERENT", "L2"),
+        "wrong_rate": ("DIFFERENT", "L0b"),
+    },
+    # One model after another, each trained in a loop of the program's own.
+    "folds": {
+        "migrated": ("EQUIVALENT", None),
+        "eager": ("EQUIVALENT", None),
+        "wrong_third": ("DIFFERENT", "L8"),
+        "wrong_count": ("DIFFERENT", "L8"),
+    },
+    # Layers of one shape, made in another order.
+    "towers": {"migrated": ("EQUIVALENT", None)},
+    # A program that keeps its session (TFM199), and a rate 1 % higher.
+    "sessions": {"migrated": ("EQUIVALENT", None), "wrong_rate": ("DIFFERENT", "L0b")},
+    # Data of three generators without a seed, which both programs draw alike; an evaluation after data whose end
+    # Keras does not know. An epsilon that is next to nothing beside the data.
+    "drawn": {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4b")},
+    # `fit` begins data of unknown size twice, and reads the second order of a shuffle with a seed. Batches that are
+    # shuffled are others. A callback keeps the averages of the weights, or a loop does.
+    "passes": {
+        "migrated": ("EQUIVALENT", None),
+        "loop": ("EQUIVALENT", None),
+        "wrong_averages": ("DIFFERENT", "L4"),
+        "wrong_batches": ("DIFFERENT", "L2"),
+        "wrong_order": ("DIFFERENT", "L2"),
+    },
+    # Weights that are divided by something of each batch, in batches of another order of the same shuffle.
+    "weighted": {"migrated": ("EQUIVALENT", None), "wrong_mean": ("DIFFERENT", "L3")},
+    # Classes that nce_loss draws; as many others.
+    "sampled": {
+        "migrated": ("EQUIVALENT", None),
+        "wrong_count": ("DIFFERENT", "L3"),
+    },
+    # An AlphaDropout, which is noise to TensorFlow, against one that is written out.
+    "selu": {
+        "migrated": ("EQUIVALENT", None),
+        "wrong_rate": ("DIFFERENT", "L3"),
+        "wrong_dropout": ("DIFFERENT", "L3"),
+    },
+    # The queue of numpy_input_fn makes an order that no seed fixes: what both programs read without it is compared.
+    "queue": {
+        "migrated": ("EQUIVALENT", None),
+        "arrays": ("EQUIVALENT", None),
+        "wrong_buffer": ("DIFFERENT", "L2"),
+        "wrong_labels": ("INCONCLUSIVE", None),
+    },
+    # A schedule that changes at a step that no run reaches; a clip that no batch comes near; train_on_batch,
+    # and test_on_batch, which is not seen as an evaluation that is missing.
+    "far": {
+        "train_on_batch": ("EQUIVALENT", None),
+        "wrong_boundary": ("DIFFERENT", "L4b"),
+        "wrong_clip": ("DIFFERENT", "L4b"),
+    },
+    # A DropoutWrapper in batches of a fixed size, and a rate that changes at a step that no run reaches.
+    "wrapped": {
+        "migrated": ("EQUIVALENT", None),
+        "wrong_rate": ("DIFFERENT", "L0b"),
+        "wrong_boundary": ("DIFFERENT", "L4b"),
+    },
+    # A network that multiplies in bfloat16, by a custom getter and by a policy of Keras.
+    "half": {
+        "migrated": ("EQUIVALENT", None),
+        "wrong_format": ("DIFFERENT", "L0b"),
+        "wrong_smoothing": ("DIFFERENT", "L7"),
+    },
+    # Updates that do not wait for the gradients that read what they change.
+    "racing": {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4")},
+    # Arrays and generators for `fit`, and a model that knows its inputs by them only. At the end of a generator
+    # Keras counts a step that it does not take, and Adam corrects its moments by that count.
+    "arrays": {
+        "migrated": ("EQUIVALENT", None),
+        "generator": ("EQUIVALENT", None),
+        "wrong_count": ("DIFFERENT", "L4"),
+    },
+    # A loss is multiplied, and its gradients are divided again; clipped before that; divided alone.
+    "scaled": {
+        "migrated": ("EQUIVALENT", None),
+        "optimizer": ("EQUIVALENT", None),
+        "wrong_clip": ("DIFFERENT", "L0b"),
+        "wrong_scale": ("DIFFERENT", "L4"),
+    },
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_what_programs_compute_decides(session_for: Callable[[int], session.Session], name: str) -> None:
     opened = session_for(2)
     evidence, versions = None, (opened.original.describe(), opened.migrated.describe())
-    for migrated, wanted in verdicts.items():
+    for migrated, wanted in VERDICTS[name].items():
         case = session.make_case(PAIRS / name / "original.py", PAIRS / name / f"{migrated}.py")
         findings = session.compare(case, lambda _: None, opened, evidence)
         # Runs that were given one order are no evidence for a program that has not been looked at.
