@@ -670,6 +670,18 @@ SUPPLIED.update(
         for name in ("MultivariateNormalDiag", "MultivariateNormalDiagWithSoftplusScale")
     }
 )
+#: Losses of tf.keras that compare labels and outputs of other shapes otherwise in TensorFlow 2, or have another sign.
+_KERAS_LOSSES = (
+    *("MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanSquaredLogarithmicError"),
+    *("BinaryCrossentropy", "Hinge", "SquaredHinge", "Huber", "LogCosh", "Poisson", "KLDivergence", "CosineSimilarity"),
+)
+SUPPLIED.update(
+    {
+        **{f"tf.keras.losses.{name}": f"{name}Loss" for name in _KERAS_LOSSES},
+        **{f"tf.keras.losses.{name}": "cosine_similarity_loss" for name in ("cosine", "cosine_proximity")},
+        "tf.keras.losses.cosine_similarity": "cosine_similarity_loss",
+    }
+)
 #: Packages that need TensorFlow 1, and what to do about each.
 LIBRARIES = {
     "tensor2tensor": "it is not maintained any more; copy what the program uses of it into the project",
