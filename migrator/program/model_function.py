@@ -12,7 +12,7 @@ from migrator.names.bindings import asks_for, free_reads
 from migrator.program import tpu
 from migrator.program.assignments import assignments
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
-from migrator.program.calls import bind, is_none, string
+from migrator.program.calls import bind, calls_in, is_none, string
 from migrator.program.carving import of_labels
 from migrator.program.leftovers import leftovers
 from migrator.program.loss import (
@@ -224,7 +224,9 @@ class _Reader:
         return failing + [Blocked("TFM127", self.statements[index].node, message) for index in self.telling]
 
     def _tells_the_mode(self, statement: ModalStatement) -> bool:
-        return bool(names_in(statement.node) & self.body.names.about) and only_tells(self.file, statement.node)
+        about = self.body.names.about
+        chosen = {d.name for d in self.definitions if names_in(d.value) & about and not calls_in(d.value)}
+        return bool(names_in(statement.node) & (about | chosen)) and only_tells(self.file, statement.node)
 
     # -- loss ------------------------------------------------------------------------------------------------------
 

@@ -170,6 +170,14 @@ def test_a_line_that_tells_the_mode_is_left_out(line: str) -> None:
     assert "TFM127" in {f.code for f in findings}
 
 
+def test_a_line_that_tells_a_number_of_the_mode_is_left_out() -> None:
+    lines = "keep = 0.5 if mode == tf.estimator.ModeKeys.TRAIN else 1.0\n{}net = tf.nn.dropout(net, keep_prob=keep)"
+    plain, _ = run(program(network=lines.format("")))
+    new, findings = run(program(network=lines.format("print('keep', keep)\n")))
+    assert new == plain and "Dropout(0.5)" in new
+    assert "TFM127" in {f.code for f in findings}
+
+
 @pytest.mark.parametrize("line", ["print(note(mode))", "note(mode)", "print(modes.append(mode))", "kept = print(mode)"])
 def test_a_line_that_does_more_than_tell_it_stays(line: str) -> None:
     text = program(network=line)
