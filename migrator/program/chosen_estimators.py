@@ -1,4 +1,4 @@
-"""One Estimator of several, by a condition: a single construction, of what the condition chooses.
+"""One Estimator of several, or one RunConfig, by a condition: a single construction, of what the condition chooses.
 
 `if wide: model = Estimator(a, ...)`, `else: model = Estimator(b, ...)` is `Estimator(model_fn, ...)` with a `model_fn`
 that the condition chooses: the program has one Estimator, whose model_fn may be one of two.
@@ -7,7 +7,7 @@ that the condition chooses: the program has one Estimator, whose model_fn may be
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -16,10 +16,18 @@ from migrator.program.calls import bind, calls_in, in_parentheses, keyword_argum
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.plain_lines import as_statements
 from migrator.program.training import Place, estimator_parameters, is_estimator
+from migrator.rules.run_config import RUN_CONFIG
 from migrator.walking import walk
 
-#: What an Estimator takes to be None where it is not given.
-_OPTIONAL = frozenset(("model_dir", "config", "params", "warm_start_from"))
+#: What an Estimator, or a RunConfig, takes to be None where it is not given.
+_OPTIONAL = frozenset(
+    (
+        *("model_dir", "config", "params", "warm_start_from", "session_config", "tf_random_seed", "device_fn"),
+        *("train_distribute", "eval_distribute", "experimental_distribute", "protocol"),
+    )
+)
+_DISTRIBUTED = frozenset(("train_distribute", "eval_distribute"))
+_ESTIMATOR, _CONFIG = "tf.estimator.Estimator", "tf.estimator.RunConfig"
 _Arguments = Mapping[str, cst.BaseExpression]
 
 
@@ -27,7 +35,8 @@ _Arguments = Mapping[str, cst.BaseExpression]
 class Chosen:
     """The lines that stand in the place of a statement: its branches, and one construction behind them.
 
-    `made` are new names, `call` is the construction, and `calls` are those that it takes the place of.
+    `made` are new names, `call` is the construction, and `calls` are those that it takes the place of. `symbol` is what
+    they call.
     """
 
     statement: cst.BaseStatement
@@ -35,6 +44,7 @@ class Chosen:
     made: frozenset[str]
     call: cst.Call
     calls: tuple[cst.Call, ...]
+    symbol: str
 
 
 @dataclass(frozen=True)
@@ -80,8 +90,9 @@ def _of_chain(file: ParsedFile, statement: cst.BaseStatement, chain: cst.If) -> 
     symbols = {file.imports.resolve(one.call.func) for one in branches}
     if len(branches) < 2 or len(symbols) != 1 or len({one.target for one in branches}) != 1:
         return None
+    branches = _with_config(file, branches)
     different = _different(file, branches)
-    if different is None:
+    if different is None or (symbols == {_CONFIG} and not _DISTRIBUTED & set(different)):
         return None
     taken = set(file.names)
     names = {}
@@ -94,7 +105,9 @@ def _of_chain(file: ParsedFile, statement: cst.BaseStatement, chain: cst.If) -> 
     call = with_arguments(first.call, [keyword_argument(key, value) for key, value in given.items()])
     line = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(first.target))], call)])
     calls = tuple(one.call for one in branches)
-    return Chosen(statement, (cst.ensure_type(new, cst.If), line), frozenset(names.values()), call, calls)
+    return Chosen(
+        statement, (cst.ensure_type(new, cst.If), line), frozenset(names.values()), call, calls, str(*symbols)
+    )
 
 
 def _blocks(chain: cst.If) -> Iterator[cst.BaseSuite | None]:
@@ -113,13 +126,27 @@ def _branch(file: ParsedFile, block: cst.IndentedBlock) -> _Branch | None:
         return None
     target, call = small.targets[0].target, small.value
     name = file.imports.resolve(call.func)
-    if not isinstance(target, cst.Name) or name is None or not is_estimator(name):
+    if not isinstance(target, cst.Name) or name is None or not (is_estimator(name) or name == _CONFIG):
         return None
+    parameters = RUN_CONFIG if name == _CONFIG else estimator_parameters(Place(name, call, None, None))
     try:
-        arguments = bind(call, estimator_parameters(Place(name, call, None, None)), name, "TFM103")
+        arguments = bind(call, parameters, name, "TFM103")
     except Blocked:
         return None
     return _Branch(block, target.value, call, arguments)
+
+
+def _with_config(file: ParsedFile, branches: Sequence[_Branch]) -> list[_Branch]:
+    """The branches, each with a RunConfig where one of them has one: that of an Estimator without one says nothing."""
+    given = [one for one in branches if "config" in one.arguments]
+    func = branches[0].call.func if branches else None
+    if not 0 < len(given) < len(branches) or not isinstance(func, cst.Attribute):
+        return list(branches)
+    made = func.with_changes(attr=cst.Name("RunConfig"))
+    if file.imports.resolve(func) != _ESTIMATOR or file.imports.resolve(made) != _CONFIG:
+        return list(branches)
+    none = cst.Call(made)
+    return [one if one in given else replace(one, arguments={**one.arguments, "config": none}) for one in branches]
 
 
 def _ends(block: cst.BaseSuite) -> bool:

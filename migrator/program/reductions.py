@@ -170,10 +170,14 @@ def _of_calls(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
 
 
 def _of_choices(file: ParsedFile) -> Edits:
-    """One construction of an Estimator in the place of several, of which a condition chooses one."""
+    """One construction of an Estimator, or RunConfig, in the place of several, of which a condition chooses one."""
     found = chosen(file)
     if found is None:
         return Edits()
+    if found.symbol.endswith("RunConfig"):
+        return Edits(
+            {found.statement: list(found.lines)}, made=set(found.made), moves=True, came={found.call: found.calls[0]}
+        )
     at = [file.position(call) for call in found.calls]
     places = [(line, column) for line, column in at]
     every = [one for place in places for one in file.choices.get(place, (place,))]
