@@ -83,11 +83,12 @@ VERDICTS: dict[str, dict[str, tuple[str, str | None]]] = {
         "wrong_rate": ("DIFFERENT", "L0b"),
         "wrong_boundary": ("DIFFERENT", "L4b"),
     },
-    # A network that multiplies in bfloat16, by a custom getter and by a policy of Keras.
+    # A network that multiplies in bfloat16, by a custom getter and by a policy of Keras. Processors that have such
+    # products themselves round otherwise than those that have not: a step shows the smoothing there, before L7 does.
     "half": {
         "migrated": ("EQUIVALENT", None),
         "wrong_format": ("DIFFERENT", "L0b"),
-        "wrong_smoothing": ("DIFFERENT", "L7"),
+        "wrong_smoothing": ("DIFFERENT", "L4b or L7"),
     },
     # Updates that do not wait for the gradients that read what they change.
     "racing": {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4")},
@@ -119,7 +120,9 @@ def test_what_programs_compute_decides(session_for: Callable[[int], session.Sess
         evidence = None if findings.case.one_order else findings.original
         made = report_of(findings, versions, 0.0, 0.0)
         decided = made.document["decided_by"] if made.status.value == "DIFFERENT" else None
-        assert (made.status.value, decided) == wanted, told(made.document)
+        verdict, levels = wanted
+        assert made.status.value == verdict, told(made.document)
+        assert decided in ([None] if levels is None else levels.split(" or ")), told(made.document)
 
 
 def test_noise_of_keras_3_is_that_of_the_original(session_for: Callable[[int], session.Session]) -> None:
