@@ -23,7 +23,7 @@ from migrator.program.carving import given as given_by
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan
 from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
-from migrator.program.model_function import ModelFunction, names_given
+from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.own_weights import OwnWeights
 from migrator.program.parsed import Blocked, ParsedFile, names_in
@@ -521,7 +521,7 @@ class _Emitter:
             if index in self.function.consumed or index in self.moved:
                 continue
             statement = self.function.statements[index]
-            if names_given((statement,)) & names:
+            if given_by(statement) & names:
                 found.add(index)
                 names |= names_in(statement.node)
         return found
@@ -536,12 +536,12 @@ class _Emitter:
         predicted = self._slice(names_in(self.predictions)) if self.predictions is not None else set()
         shared: set[str] = names_in(self.function.output) | set(self.further_outputs)
         for index in output:
-            shared |= names_given((self.function.statements[index],))
+            shared |= given_by(self.function.statements[index])
         for index in sorted(output | predicted):
             statement = self.function.statements[index]
             only_predict = statement.modes == {PREDICT}
             wanted = ({TRAIN, EVAL} if index in output else set()) | ({PREDICT} if index in predicted else set())
-            if only_predict and not names_given((statement,)) & shared:
+            if only_predict and not given_by(statement) & shared:
                 continue
             if only_predict and self.predictions is None:
                 continue

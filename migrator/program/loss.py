@@ -11,7 +11,7 @@ import libcst as cst
 from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, names_given
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
-from migrator.program.carving import Carved, carve, check_pure, of_labels
+from migrator.program.carving import Carved, carve, check_pure, given, of_labels
 from migrator.program.modes import EVAL, PREDICT, TRAIN
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.losses import DataLoss, read_cross_entropy, read_keras_loss, read_loss
@@ -20,6 +20,9 @@ from migrator.walking import walk
 #: The refusals of a stock loss that the general form has an answer to.
 GENERAL_FORM = ("TFM301", "TFM302", "TFM304")
 _REGULARIZATION = ("tf.losses.get_regularization_loss",)
+
+
+_ANOTHER = "EVAL mode reports another loss than TRAIN mode minimizes"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ def read_model_loss(body: Body, expression: cst.BaseExpression) -> Loss:
     reader = _Reader(body)
     data, regularized = reader.read(expression)
     _check_same_in_eval(body, expression)
+    nodes = [expression, *(body.statements[index].node for index in reader.consumed)]
+    _check_same_numbers(body, nodes, names_in(data.prediction) if data.prediction is not None else set())
     return Loss(data, regularized, frozenset(reader.consumed), reader.index)
 
 
@@ -82,7 +87,10 @@ def read_general_loss(body: Body, consumed: Collection[int]) -> GeneralLoss:
     first, other = found[0], found[-1]
     different = _codes(body, first) != _codes(body, other) or first.carved.outputs != other.carved.outputs
     if different and not _is_same(body, first.expression, other.expression):
-        raise Blocked("TFM301", other.expression, "EVAL mode reports another loss than TRAIN mode minimizes")
+        raise Blocked("TFM301", other.expression, _ANOTHER)
+    if not different and first is not other:
+        nodes = [body.statements[index].node for index in first.carved.statements]
+        _check_same_numbers(body, [first.expression, *first.collected, *nodes], set(first.carved.outputs))
     if not first.carved.outputs:
         raise Blocked("TFM301", first.expression, "the loss reads no tensor of the network")
     return replace(first, moved=first.moved | other.moved)
@@ -258,23 +266,34 @@ def _is_same(body: Body, trained: cst.BaseExpression, evaluated: cst.BaseExpress
 def _written_out(body: Body, node: cst.BaseExpression, mode: str, before: int, of_data: Collection[str]) -> str | None:
     """The code of an expression that stands before a statement, with what names have in a mode in their place.
 
-    Names of the network stay that both modes give (`of_data` are those that the labels reach). None where one of the
-    others may get its value in another way than by an assignment of its own.
+    Names of the network that the same lines of both modes give get the numbers of these (`of_data` are those that the
+    labels reach). None where another one may get its value, or a part of it (`terms.append(x)`), in another way than
+    by an assignment of its own, and where the losses that were made so far count.
     """
+    if any(_reads_losses(call, body.file.imports) for call in calls_in(node)):
+        return None
     own: dict[cst.CSTNode, str] = {}
     for name in name_nodes(node):
-        given = [one for one in body.definitions_of(name.value, mode) if one.index < before]
-        if name.value not in of_data and all({TRAIN, EVAL} <= one.modes for one in given):
+        lines = [i for i, one in enumerate(body.statements[:before]) if mode in one.modes and name.value in given(one)]
+        if name.value not in of_data and all({TRAIN, EVAL} <= body.statements[index].modes for index in lines):
+            own[name] = "_".join([name.value, *map(str, lines)])
             continue
         if name.value in body.unclear:
             return None
-        if given:
-            value = _written_out(body, given[-1].value, mode, given[-1].index, of_data)
+        if lines:
+            last = next((one for one in body.definitions_of(name.value, mode) if one.index == lines[-1]), None)
+            value = _written_out(body, last.value, mode, last.index, of_data) if last is not None else None
             if value is None:
                 return None
             own[name] = f"({value})"
     text = body.file.code(node.visit(_InPlace(own)) if own else node)  # type: ignore[arg-type]
     return ast.unparse(ast.parse(f"({text})"))  # without parentheses that say nothing
+
+
+def _reads_losses(call: cst.Call, imports: ImportMap) -> bool:
+    """Whether a call gives the losses that were made before it."""
+    read = imports.resolve(call.func) in ("tf.losses.get_total_loss", "tf.losses.get_losses")
+    return read or collection_of(call, imports) == "LOSSES"
 
 
 class _InPlace(cst.CSTTransformer):
@@ -294,7 +313,34 @@ def _check_same_in_eval(body: Body, loss: cst.BaseExpression) -> None:
     if evaluated is None:
         return
     if _values(body, evaluated, EVAL) != _values(body, loss, TRAIN) and not _is_same(body, loss, evaluated):
-        raise Blocked("TFM301", evaluated, "EVAL mode reports another loss than TRAIN mode minimizes")
+        raise Blocked("TFM301", evaluated, _ANOTHER)
+
+
+def _check_same_numbers(body: Body, nodes: Sequence[cst.CSTNode], tensors: Collection[str]) -> None:
+    """Refuses `weight = 2.0` of one mode: what a loss reads beside the labels and `tensors` of the network.
+
+    `nodes` are its statements. Raises Blocked (TFM301).
+    """
+    if body.piece("loss", EVAL) is None:
+        return
+    apart = {*of_labels(body), *tensors, body.parameters.features}
+    read = {name for node in nodes for name in names_in(node)} - apart
+    trained, evaluated = (_lines_behind(body, read, mode, apart) for mode in (TRAIN, EVAL))
+    for index in (*trained, *evaluated):
+        if (index in trained) != (index in evaluated):
+            raise Blocked("TFM301", body.statements[index].node, _ANOTHER)
+
+
+def _lines_behind(body: Body, names: Collection[str], mode: str, apart: Collection[str]) -> list[int]:
+    """The statements of a mode that the values of some names can come from; `apart` are names that are not followed."""
+    end = max(spec.position for spec, _ in body.specs if mode in spec.modes)
+    wanted, found = set(names), list[int]()
+    for index in range(end - 1, -1, -1):
+        statement = body.statements[index]
+        if mode in statement.modes and given(statement) & wanted - set(apart):
+            found.append(index)
+            wanted |= names_in(statement.node)
+    return found
 
 
 def _behind(body: Body, node: cst.CSTNode, through: set[str]) -> set[str]:

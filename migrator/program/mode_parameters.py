@@ -14,7 +14,7 @@ from typing import Any, cast
 import libcst as cst
 
 from migrator.names.bindings import Form, bound_in, dotted, read_bindings
-from migrator.program.calls import nodes_in, number, parameters_of, string
+from migrator.program.calls import calls_in, nodes_in, number, parameters_of, string
 from migrator.program.flow import is_left_open
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import ParsedFile, names_in
@@ -23,7 +23,7 @@ from migrator.program.reductions import Edits, applied, fitting, returned
 _MODE = "mode"  # an Estimator gives it by this name
 _STORED = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Del, cst.Element, cst.StarredElement, cst.NamedExpr)
 _NONE = cst.MaybeSentinel.DEFAULT
-_SECRET = ("__dict__", "getattr(self", "setattr(self", "vars(self")
+_BY_NAME = ("getattr", "hasattr", "setattr", "delattr")
 
 
 def with_mode_parameters(files: Sequence[ParsedFile]) -> list[ParsedFile]:
@@ -105,10 +105,12 @@ class _Reader:
     def read(self) -> dict[Any, Edits] | None:
         """The edits of each file by its path; None where somebody may read the attribute who cannot be followed."""
         family = self._family()
-        if family is None or any(word in file.bare for file, _ in family for word in _SECRET):
+        if family is None or any("__dict__" in file.bare for file, _ in family):
             return None
         self.methods = [(file, one) for file, owner in family for one in _methods(owner)]
         self.of_method = {one: file for file, one in self.methods}
+        if any(self._asks_by_name(file, call) for file in self.files for call in calls_in(file.module)):
+            return None
         mentions = self._mentions(self.told.attribute)
         if mentions is None:
             return None
@@ -159,6 +161,17 @@ class _Reader:
         if len(found) != len(names) or any(file.parents.get(one) is not file.module for file, one in found):
             return None
         return found
+
+    def _asks_by_name(self, file: ParsedFile, call: cst.Call) -> bool:
+        """Whether a call may ask the object for the attribute, or a method, by a text: `hasattr(self, "training")`."""
+        asked = _last(call.func)
+        if asked not in (*_BY_NAME, "vars", "dir") or not call.args or file.imports.resolve(call.args[0].value):
+            return False
+        method = self._method_around(file, call)
+        if asked not in _BY_NAME:
+            return method is not None and _is(call.args[0].value, _self_of(method))
+        name = string(call.args[1].value) if len(call.args) > 1 else None
+        return name is None or name in {self.told.attribute, *(one.name.value for _, one in self.methods)}
 
     def _mentions(self, name: str) -> list[_Mention] | None:
         """Where methods of the family mention an attribute of their object; None where others may mean it."""

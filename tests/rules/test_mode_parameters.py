@@ -55,6 +55,10 @@ def other(old: str, new: str) -> str:
 
 STAYS = {
     "read by the driver": PROGRAM + "\n\nnet = Net(1)\nprint(net.is_training)\n",
+    "asked for by a text": other(
+        "return tf.layers.dropout", "hasattr(self, 'is_training')\n        return tf.layers.dropout"
+    ),
+    "asked for by a text elsewhere": PROGRAM + '\n\nnet = Net(1)\nprint(getattr(net, "is_training", None))\n',
     "a method that the driver calls": PROGRAM + "\n\nNet(1).logits(x)\n",
     "a method that is handed on": other("self.network(x)", "tf.map_fn(self.network, x)"),
     "set by another method": other("def logits(self, x):\n", "def logits(self, x):\n        self.is_training = True\n"),

@@ -41,6 +41,15 @@ OTHERS = {
         "part = 3 - 1\ncost = tf.reduce_mean(tf.abs(labels - out) * part)",
     ),
     "another number": ("loss = tf.reduce_mean(labels - out)", "part = labels - 2 * out\ncost = tf.reduce_mean(part)"),
+    "a list that training adds to": (
+        "parts = [tf.reduce_mean(labels - out)]\nparts.append(tf.reduce_mean(out))\nloss = tf.add_n(parts)",
+        "part = out\nparts = [tf.reduce_mean(labels - out)]\ncost = tf.add_n(parts)",
+    ),
+    "more losses that were made before": (
+        "tf.losses.mean_squared_error(labels, out)\ntf.losses.absolute_difference(labels, out)\n"
+        "loss = tf.losses.get_total_loss()",
+        "part = out\ntf.losses.mean_squared_error(labels, out)\ncost = tf.losses.get_total_loss()",
+    ),
     "a name that is given twice": (
         "loss = tf.reduce_mean(labels - out)",
         "part = labels - out\npart = part * 2\ncost = tf.reduce_mean(part)",
@@ -69,3 +78,71 @@ SAME = {
 def test_one_loss_in_other_words(name: str) -> None:
     new, blocked = run_or_blocked(program(*SAME[name]))
     assert not blocked and new.count("def compute_loss") == 1
+
+
+COMMON = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+def model_fn(features, labels, mode, params):
+    out = tf.layers.dense(features, 1)
+    {before}
+    if {test}:
+        {there}
+    loss = {loss}
+    train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn, params={{"more": True}})
+estimator.train(input_fn, steps=3)
+print(estimator.evaluate(input_fn))
+"""
+PARTS = {
+    "a list": ("parts = [tf.reduce_mean(labels - out)]", "parts.append(tf.reduce_mean(out))", "tf.add_n(parts)"),
+    "another name of a list": (
+        "parts = [tf.reduce_mean(labels - out)]\n    more = parts",
+        "more.append(tf.reduce_mean(out))",
+        "tf.add_n(parts)",
+    ),
+    "a number": ("weight = 1.0", "weight = 2.0", "weight * tf.reduce_mean(labels - out)"),
+    "the weight of a known loss": (
+        "weight = 1.0",
+        "weight = 2.0",
+        "tf.losses.mean_squared_error(labels, out, weights=weight)",
+    ),
+    "a number in a dict": ("w = {'out': 1.0}", "w['out'] = 2.0", "w['out'] * tf.reduce_mean(labels - out)"),
+    "two numbers": ("a, b = 1.0, 2.0", "a, b = b, a", "a * tf.reduce_mean(labels - out)"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_one_mode_alone_gives_a_loss_is_refused(name: str) -> None:
+    before, there, loss = PARTS[name]
+    text = COMMON.format(test="mode == tf.estimator.ModeKeys.TRAIN", before=before, there=there, loss=loss)
+    assert "TFM301" in run_or_blocked(text)[1]
+
+
+@pytest.mark.parametrize("name", ["a list", "a number", "the weight of a known loss"])
+def test_what_the_settings_give_a_loss_stays(name: str) -> None:
+    before, there, loss = PARTS[name]
+    assert not run_or_blocked(COMMON.format(test='params["more"]', before=before, there=there, loss=loss))[1]
+
+
+LISTS = {
+    "one mode adds": ("outs = [features]", "outs.append(features * 2)"),
+    "one mode adds in front": ("outs = []\n    outs.append(out)", "outs.insert(0, features)"),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("test", ["mode == tf.estimator.ModeKeys.TRAIN", "mode != tf.estimator.ModeKeys.TRAIN"])
+def test_a_list_of_the_network_that_one_mode_fills_is_refused(name: str, test: str) -> None:
+    before, there = LISTS[name]
+    loss = "tf.losses.mean_squared_error(labels, tf.layers.dense(tf.concat(outs, 1), 1))"
+    text = COMMON.format(test=test, before=before, there=there, loss=loss)
+    assert "TFM106" in run_or_blocked(text)[1]
