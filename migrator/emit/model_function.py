@@ -20,6 +20,7 @@ from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
 from migrator.program.calls import is_docstring
 from migrator.program.carving import given as given_by
+from migrator.program.carving import touched
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan
 from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
@@ -521,7 +522,7 @@ class _Emitter:
             if index in self.function.consumed or index in self.moved:
                 continue
             statement = self.function.statements[index]
-            if given_by(statement) & names:
+            if touched(statement, self.file) & names:
                 found.add(index)
                 names |= names_in(statement.node)
         return found
@@ -536,12 +537,12 @@ class _Emitter:
         predicted = self._slice(names_in(self.predictions)) if self.predictions is not None else set()
         shared: set[str] = names_in(self.function.output) | set(self.further_outputs)
         for index in output:
-            shared |= given_by(self.function.statements[index])
+            shared |= touched(self.function.statements[index], self.file)
         for index in sorted(output | predicted):
             statement = self.function.statements[index]
             only_predict = statement.modes == {PREDICT}
             wanted = ({TRAIN, EVAL} if index in output else set()) | ({PREDICT} if index in predicted else set())
-            if only_predict and not given_by(statement) & shared:
+            if only_predict and not touched(statement, self.file) & shared:
                 continue
             if only_predict and self.predictions is None:
                 continue

@@ -14,11 +14,12 @@ from enum import IntEnum
 
 import libcst as cst
 
+from migrator.names.bindings import Form, changes_in
 from migrator.names.imports import ImportMap, dotted
 from migrator.program.body import Body, names_given
-from migrator.program.calls import calls_in, string
+from migrator.program.calls import calls_in, nodes_in, parameters_of, string
 from migrator.program.modes import ModalStatement
-from migrator.program.parsed import Blocked, names_in
+from migrator.program.parsed import Blocked, ParsedFile, names_in
 
 _MUTATORS = frozenset(("append", "extend", "insert", "update", "add", "setdefault", "pop", "remove", "clear"))
 _METHODS = _MUTATORS | {
@@ -28,6 +29,7 @@ _METHODS = _MUTATORS | {
 # Python's own functions that may run any code, or change what is around them.
 _NOT_PLAIN = "eval exec compile __import__ open input globals locals vars setattr delattr super breakpoint next iter"
 _PLAIN = frozenset(dir(builtins)) - frozenset(_NOT_PLAIN.split())
+_DEPTH = 4  # of functions that hand on what they are given
 _LIBRARIES = ("np.", "numpy.", "math.", "functools.", "itertools.", "operator.", "collections.", "six.")
 # What makes variables, or is a part of the network whatever it reads.
 _NETWORK = (
@@ -84,6 +86,41 @@ def given(statement: ModalStatement) -> set[str]:
             if isinstance(call.func.value, cst.Name):
                 found.add(call.func.value.value)
     return found
+
+
+def touched(statement: ModalStatement, file: ParsedFile) -> set[str]:
+    """The names of `given`, and those that a line hands to code of the program that may change what they stand for.
+
+    `settings.boost()` and `boost(settings)` do; what libraries are given stays as it is.
+    """
+    return given(statement) | _handed_over(statement.node, file, 0)
+
+
+def _handed_over(node: cst.CSTNode, file: ParsedFile, depth: int) -> set[str]:
+    """The names that lines which only call something hand to code of the program."""
+    found: set[str] = set()
+    for line in nodes_in(node):
+        call = line.value if isinstance(line, cst.Expr) else None
+        if not isinstance(call, cst.Call) or file.imports.resolve(call.func) is not None:
+            continue
+        helper = file.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
+        if isinstance(call.func, cst.Name) and helper is None and call.func.value in _PLAIN:
+            continue
+        if helper is not None and depth < _DEPTH and not _changes_arguments(file, helper, depth):
+            continue
+        parts = [arg.value for arg in call.args]
+        if isinstance(call.func, cst.Attribute):
+            parts.append(call.func.value)
+        found |= {name for part in parts for name in names_in(part)} - file.imports.names.keys()
+    return found
+
+
+def _changes_arguments(file: ParsedFile, helper: cst.FunctionDef, depth: int) -> bool:
+    """Whether a function of the file may change what it is given."""
+    stars = [one for one in (helper.params.star_arg, helper.params.star_kwarg) if isinstance(one, cst.Param)]
+    own = {param.name.value for param in (*parameters_of(helper), *stars)}
+    changed = {one.name for one in changes_in(helper) if one.form in (Form.PART, Form.CALLED, Form.AUGMENTED)}
+    return bool(own & (changed | _handed_over(helper.body, file, depth + 1)))
 
 
 def of_labels(body: Body) -> frozenset[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 
 import libcst as cst
 
+from migrator.names.bindings import Form, bound_in
 from migrator.names.imports import dotted
 from migrator.program.calls import classes_in, is_docstring
 from migrator.program.parsed import Blocked, ParsedFile, Project, attributes_named
@@ -253,6 +254,8 @@ def method_of(project: Project, file: ParsedFile, owner: cst.ClassDef, name: str
         return None
     first = (file, own[0]) if own else inherited(project, file, owner, name)
     below = _derived(project, owner)
+    if any(_is_assigned(c, name) for _, c in (*with_bases(project, file, owner), *below)):
+        return None
     others = [(where, one) for where, c in below for one in _methods(c, name)]
     found = [one for one in (first, *others) if one is not None and not is_left_open(one[1])]
     if not found and not others:
@@ -356,6 +359,11 @@ def _all_methods(owner: cst.ClassDef) -> list[cst.FunctionDef]:
 
 def _methods(owner: cst.ClassDef, name: str) -> list[cst.FunctionDef]:
     return [one for one in _all_methods(owner) if one.name.value == name]
+
+
+def _is_assigned(owner: cst.ClassDef, name: str) -> bool:
+    """Whether a class says by an assignment what a method is: `network = other_network`."""
+    return any(one.name == name and one.form is not Form.FUNCTION for one in bound_in(owner))
 
 
 def is_left_open(method: cst.FunctionDef) -> bool:

@@ -11,7 +11,7 @@ import libcst as cst
 from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, names_given
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
-from migrator.program.carving import Carved, carve, check_pure, given, of_labels
+from migrator.program.carving import Carved, carve, check_pure, of_labels, touched
 from migrator.program.modes import EVAL, PREDICT, TRAIN
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.losses import DataLoss, read_cross_entropy, read_keras_loss, read_loss
@@ -42,9 +42,11 @@ def read_model_loss(body: Body, expression: cst.BaseExpression) -> Loss:
     """Reads the loss that the TRAIN mode's EstimatorSpec gives. Raises Blocked (TFM301, TFM302)."""
     reader = _Reader(body)
     data, regularized = reader.read(expression)
-    _check_same_in_eval(body, expression)
+    compared = data.prediction if data.prediction is not None else data.mean_of
+    tensors = names_in(compared) if compared is not None else set()
+    _check_same_in_eval(body, expression, tensors)
     nodes = [expression, *(body.statements[index].node for index in reader.consumed)]
-    _check_same_numbers(body, nodes, names_in(data.prediction) if data.prediction is not None else set())
+    _check_same_numbers(body, nodes, tensors if data.prediction is not None else set())
     return Loss(data, regularized, frozenset(reader.consumed), reader.index)
 
 
@@ -86,11 +88,13 @@ def read_general_loss(body: Body, consumed: Collection[int]) -> GeneralLoss:
             found.append(_general(body, expression, consumed, mode))
     first, other = found[0], found[-1]
     different = _codes(body, first) != _codes(body, other) or first.carved.outputs != other.carved.outputs
-    if different and not _is_same(body, first.expression, other.expression):
+    by_hand = not first.collected and not other.collected
+    tensors = {*first.carved.outputs, *other.carved.outputs}
+    if different and not (by_hand and _is_same(body, first.expression, other.expression, tensors)):
         raise Blocked("TFM301", other.expression, _ANOTHER)
     if not different and first is not other:
         nodes = [body.statements[index].node for index in first.carved.statements]
-        _check_same_numbers(body, [first.expression, *first.collected, *nodes], set(first.carved.outputs))
+        _check_same_numbers(body, [first.expression, *first.collected, *nodes], tensors)
     if not first.carved.outputs:
         raise Blocked("TFM301", first.expression, "the loss reads no tensor of the network")
     return replace(first, moved=first.moved | other.moved)
@@ -253,17 +257,22 @@ def _values(body: Body, loss: cst.BaseExpression, mode: str) -> list[str]:
     return [body.file.code(loss)]
 
 
-def _is_same(body: Body, trained: cst.BaseExpression, evaluated: cst.BaseExpression) -> bool:
-    """Whether the losses of two modes are one computation, whatever names its parts have in each of them."""
+def _is_same(body: Body, trained: cst.BaseExpression, evaluated: cst.BaseExpression, tensors: Collection[str]) -> bool:
+    """Whether the losses of two modes are one computation, whatever names its parts have in each of them.
+
+    `tensors` are those of the network that the losses read.
+    """
     of_data = of_labels(body)
     first, second = (
-        _written_out(body, node, mode, len(body.statements), of_data)
+        _written_out(body, node, mode, len(body.statements), of_data, tensors)
         for node, mode in ((trained, TRAIN), (evaluated, EVAL))
     )
     return first is not None and first == second
 
 
-def _written_out(body: Body, node: cst.BaseExpression, mode: str, before: int, of_data: Collection[str]) -> str | None:
+def _written_out(
+    body: Body, node: cst.BaseExpression, mode: str, before: int, of_data: Collection[str], tensors: Collection[str]
+) -> str | None:
     """The code of an expression that stands before a statement, with what names have in a mode in their place.
 
     Names of the network that the same lines of both modes give get the numbers of these (`of_data` are those that the
@@ -274,15 +283,24 @@ def _written_out(body: Body, node: cst.BaseExpression, mode: str, before: int, o
         return None
     own: dict[cst.CSTNode, str] = {}
     for name in name_nodes(node):
-        lines = [i for i, one in enumerate(body.statements[:before]) if mode in one.modes and name.value in given(one)]
+        lines = [
+            i
+            for i, one in enumerate(body.statements[:before])
+            if mode in one.modes and name.value in touched(one, body.file)
+        ]
         if name.value not in of_data and all({TRAIN, EVAL} <= body.statements[index].modes for index in lines):
             own[name] = "_".join([name.value, *map(str, lines)])
+            if (
+                name.value not in tensors
+                and _line_of_one(body, {name.value}, {body.parameters.features, *tensors}) is not None
+            ):
+                return None
             continue
         if name.value in body.unclear:
             return None
         if lines:
             last = next((one for one in body.definitions_of(name.value, mode) if one.index == lines[-1]), None)
-            value = _written_out(body, last.value, mode, last.index, of_data) if last is not None else None
+            value = _written_out(body, last.value, mode, last.index, of_data, tensors) if last is not None else None
             if value is None:
                 return None
             own[name] = f"({value})"
@@ -308,11 +326,11 @@ class _InPlace(cst.CSTTransformer):
         return updated_node if value is None else cst.parse_expression(value)
 
 
-def _check_same_in_eval(body: Body, loss: cst.BaseExpression) -> None:
+def _check_same_in_eval(body: Body, loss: cst.BaseExpression, tensors: Collection[str]) -> None:
     evaluated = body.piece("loss", EVAL)
     if evaluated is None:
         return
-    if _values(body, evaluated, EVAL) != _values(body, loss, TRAIN) and not _is_same(body, loss, evaluated):
+    if _values(body, evaluated, EVAL) != _values(body, loss, TRAIN) and not _is_same(body, loss, evaluated, tensors):
         raise Blocked("TFM301", evaluated, _ANOTHER)
 
 
@@ -325,10 +343,15 @@ def _check_same_numbers(body: Body, nodes: Sequence[cst.CSTNode], tensors: Colle
         return
     apart = {*of_labels(body), *tensors, body.parameters.features}
     read = {name for node in nodes for name in names_in(node)} - apart
-    trained, evaluated = (_lines_behind(body, read, mode, apart) for mode in (TRAIN, EVAL))
-    for index in (*trained, *evaluated):
-        if (index in trained) != (index in evaluated):
-            raise Blocked("TFM301", body.statements[index].node, _ANOTHER)
+    index = _line_of_one(body, read, apart)
+    if index is not None:
+        raise Blocked("TFM301", body.statements[index].node, _ANOTHER)
+
+
+def _line_of_one(body: Body, names: Collection[str], apart: Collection[str]) -> int | None:
+    """A statement behind some names that the training runs and the evaluation does not, or the other way round."""
+    trained, evaluated = (_lines_behind(body, names, mode, apart) for mode in (TRAIN, EVAL))
+    return next((one for one in (*trained, *evaluated) if (one in trained) != (one in evaluated)), None)
 
 
 def _lines_behind(body: Body, names: Collection[str], mode: str, apart: Collection[str]) -> list[int]:
@@ -337,7 +360,7 @@ def _lines_behind(body: Body, names: Collection[str], mode: str, apart: Collecti
     wanted, found = set(names), list[int]()
     for index in range(end - 1, -1, -1):
         statement = body.statements[index]
-        if mode in statement.modes and given(statement) & wanted - set(apart):
+        if mode in statement.modes and touched(statement, body.file) & wanted - set(apart):
             found.append(index)
             wanted |= names_in(statement.node)
     return found

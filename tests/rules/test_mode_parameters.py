@@ -8,7 +8,7 @@ import pytest
 
 from migrator.program.mode_parameters import with_mode_parameters
 from migrator.program.parsed import ParsedFile
-from tests.rules.programs import run_project
+from tests.rules.programs import run_or_blocked, run_project
 
 CLASS = """\
 import tensorflow as tf
@@ -152,3 +152,14 @@ def test_predictions_of_a_method(value: str, dicts: bool) -> None:
     new, _ = run_project({"train.py": text + run + "for one in est.predict(input_fn):\n    print(one)\n"})["train.py"]
     assert ("yield dict(zip(predictions, values))" in new) is dicts
     assert ("yield from predictions" in new) is not dicts
+
+
+def test_a_method_that_a_class_takes_from_elsewhere_is_not_read() -> None:
+    """`network = plain` of a class says what the method is, whatever its base has by that name."""
+    text = other(
+        "return tf.layers.dropout(x, 0.5, training=self.is_training)", "return x * (2.0 if self.is_training else 3.0)"
+    )
+    child = "\n\ndef plain(self, x):\n    return x\n\n\nclass Child(Net):\n    network = plain\n"
+    assert "TFM106" in run_or_blocked(text + child + RUN.replace("Net(1)", "Child(1)"))[1]
+    dropout = PROGRAM + child + RUN.replace("Net(1)", "Child(1)")
+    assert "TFM106" in run_or_blocked(dropout)[1]

@@ -81,11 +81,16 @@ def test_one_loss_in_other_words(name: str) -> None:
 
 
 COMMON = """\
+import numpy as np
 import tensorflow as tf
 
 
 def input_fn():
     return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+def doubled(weights):
+    weights["out"] = 2.0
 
 
 def model_fn(features, labels, mode, params):
@@ -116,6 +121,13 @@ PARTS = {
         "tf.losses.mean_squared_error(labels, out, weights=weight)",
     ),
     "a number in a dict": ("w = {'out': 1.0}", "w['out'] = 2.0", "w['out'] * tf.reduce_mean(labels - out)"),
+    "numbers of an array": ("w = np.ones([1])", "w.fill(2.0)", "tf.reduce_mean(w * (labels - out))"),
+    "a dict that a function changes": ("w = {'out': 1.0}", "doubled(w)", "w['out'] * tf.reduce_mean(labels - out)"),
+    "a loss that is not named": (
+        "tf.losses.mean_squared_error(labels, out)",
+        "tf.losses.absolute_difference(labels, out)",
+        "tf.losses.get_total_loss()",
+    ),
     "two numbers": ("a, b = 1.0, 2.0", "a, b = b, a", "a * tf.reduce_mean(labels - out)"),
 }
 
@@ -135,6 +147,7 @@ def test_what_the_settings_give_a_loss_stays(name: str) -> None:
 
 LISTS = {
     "one mode adds": ("outs = [features]", "outs.append(features * 2)"),
+    "one mode turns it": ("outs = [features, out]", "outs.reverse()"),
     "one mode adds in front": ("outs = []\n    outs.append(out)", "outs.insert(0, features)"),
 }
 
