@@ -76,9 +76,11 @@ def migrate_project(
         return in_parts(texts, migrate, error, programs_in(texts))
 
 
-def _plain(file: ParsedFile, files: Iterable[ParsedFile], elsewhere: Callable[[str], bool]) -> ParsedFile:
+def _plain(
+    file: ParsedFile, files: Iterable[ParsedFile], elsewhere: Callable[[str], bool], unread: Callable[[str], bool]
+) -> ParsedFile:
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
-    file = with_called_tables(with_settings_in_place(file, files, elsewhere), files, elsewhere)
+    file = with_called_tables(with_settings_in_place(file, files, elsewhere), files, elsewhere, unread)
     plain = with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
     return with_chosen_dropouts(with_numbers_by_mode(with_networks_by_mode(plain), files, elsewhere))
 
@@ -87,14 +89,20 @@ def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> l
     """The files in plain words; names that stand in a text which may mean a file's keep their bindings at its top."""
     words = {path: frozenset(_WORD.findall(text)) for path, text in texts.items()}
     files = with_builders_in_place(with_functions_for_classes(list(files), words), words)
-    files = with_mode_parameters(files)
+    read = {file.path for file in files}
+
+    def unread(path: Path, name: str) -> bool:
+        """Whether a text that is not among the files, and may have names of one of them, says a name."""
+        return any(name in words[other] for other in _importing(path, words) - read)
+
+    files = with_mode_parameters(files, unread)
 
     def plain(file: ParsedFile) -> ParsedFile:
         @lru_cache(maxsize=1)
         def near() -> list[frozenset[str]]:
             return [words[path] for path in _importing(file.path, words)]
 
-        return _plain(file, files, lambda name: any(name in text for text in near()))
+        return _plain(file, files, lambda name: any(name in text for text in near()), partial(unread, file.path))
 
     return [plain(file) for file in files]
 

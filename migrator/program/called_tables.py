@@ -26,17 +26,27 @@ _LATER = (cst.Lambda, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp,
 _Scope = Union[cst.Module, cst.FunctionDef]
 
 
-def with_called_tables(file: ParsedFile, files: Iterable[ParsedFile], elsewhere: Callable[[str], bool]) -> ParsedFile:
+def with_called_tables(
+    file: ParsedFile,
+    files: Iterable[ParsedFile],
+    elsewhere: Callable[[str], bool],
+    unread: Callable[[str], bool] = lambda name: False,
+) -> ParsedFile:
     """The file with such calls as conditions, each table without any other reader gone.
 
     `files` are all of the project: nothing changes where none of them makes an EstimatorSpec. `elsewhere` says whether
-    a name stands in another file: a table of that name stays.
+    a name stands in another file: a table of that name stays. `unread` says so of files that are not among them.
     """
     if "tensorflow" not in file.bare or not any("EstimatorSpec" in one.bare for one in files):
         return file
+    others = [one for one in files if one.path != file.path]
+
+    def may_change(name: str) -> bool:
+        return elsewhere(name) and (unread(name) or not all(_is_only_asked(one, name) for one in others))
+
     asked: set[str] = set()
     while True:
-        table, edits = _first(file)
+        table, edits = _first(file, may_change)
         if table is None:
             return _without_unread(file, asked, elsewhere)
         asked.add(table.name)
@@ -53,9 +63,12 @@ class _Table:
     keys: Mapping[str, cst.BaseExpression]
 
 
-def _first(file: ParsedFile) -> tuple[_Table | None, Edits]:
-    """The first table with a call of its function that may be said as a condition, and the edit."""
-    of_module = {one.name: one for one in _tables(file, file.module)}
+def _first(file: ParsedFile, may_change: Callable[[str], bool]) -> tuple[_Table | None, Edits]:
+    """The first table with a call of its function that may be said as a condition, and the edit.
+
+    `may_change` says whether another file may change a table of a name.
+    """
+    of_module = {one.name: one for one in _tables(file, file.module) if not may_change(one.name)}
     for function in functions_in(file.module):
         tables = {**of_module, **{one.name: one for one in _tables(file, function)}}
         if not tables or not isinstance(function.body, cst.IndentedBlock):
@@ -154,24 +167,35 @@ def _is_function(file: ParsedFile, value: cst.BaseExpression, own: Collection[st
 
 def _stays_as_it_is(file: ParsedFile, scope: _Scope, name: str, made: cst.Assign) -> bool:
     """Whether a dict is only asked: for a key, whether it has one, for its keys in order, and how many there are."""
-    for node in name_nodes(scope):
-        if node.value != name or node is made.targets[0].target:
-            continue
-        around = file.parents.get(node)
-        above = file.parents.get(around) if around is not None else None
-        if isinstance(around, cst.Subscript) and around.value is node:
-            if isinstance(above, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Del, cst.Element)):
-                return False
-        elif isinstance(around, cst.Attribute) and around.value is node:
-            if around.attr.value not in ("get", "keys", "items", "values"):
-                return False
-        elif isinstance(around, cst.Arg):
-            asks = ("len", "sorted", "list", "str", "print")
-            if not isinstance(above, cst.Call) or not any(_is_builtin(file, above.func, one) for one in asks):
-                return False
-        elif not isinstance(around, (cst.ComparisonTarget, cst.CompFor, cst.For)):
+    own = made.targets[0].target
+    return all(_asks(file, node) for node in name_nodes(scope) if node.value == name and node is not own)
+
+
+def _is_only_asked(file: ParsedFile, name: str) -> bool:
+    """Whether a file that may have the table of another one by its name, or as a part of its module, only asks it."""
+    if name not in file.bare:
+        return True
+    for node in nodes_in(file.module):
+        if isinstance(node, cst.ImportAlias) and dotted(node.name) == name and node.asname is not None:
             return False
-    return True
+        if isinstance(node, cst.Attribute) and node.attr.value == name and not _asks(file, node):
+            return False
+    read = [node for node in name_nodes(file.module) if node.value == name]
+    return all(_asks(file, node) or isinstance(file.parents.get(node), cst.ImportAlias) for node in read)
+
+
+def _asks(file: ParsedFile, node: cst.Name | cst.Attribute) -> bool:
+    """Whether an expression, which is a dict, is only asked here."""
+    around = file.parents.get(node)
+    above = file.parents.get(around) if around is not None else None
+    if isinstance(around, cst.Subscript) and around.value is node:
+        return not isinstance(above, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Del, cst.Element))
+    if isinstance(around, cst.Attribute) and around.value is node:
+        return around.attr.value in ("get", "keys", "items", "values")
+    if isinstance(around, cst.Arg):
+        asks = ("len", "sorted", "list", "str", "print")
+        return isinstance(above, cst.Call) and any(_is_builtin(file, above.func, one) for one in asks)
+    return isinstance(around, (cst.ComparisonTarget, cst.CompFor, cst.For))
 
 
 def _lines(block: cst.IndentedBlock) -> Iterator[cst.SimpleStatementLine]:

@@ -7,8 +7,9 @@ for such an attribute is what it asks. A method that is told the mode is then re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 import libcst as cst
@@ -26,8 +27,13 @@ _NONE = cst.MaybeSentinel.DEFAULT
 _BY_NAME = ("getattr", "hasattr", "setattr", "delattr")
 
 
-def with_mode_parameters(files: Sequence[ParsedFile]) -> list[ParsedFile]:
-    """The files with such attributes as parameters; those of which a reader cannot be followed stay."""
+def with_mode_parameters(
+    files: Sequence[ParsedFile], unread: Callable[[Path, str], bool] = lambda path, name: False
+) -> list[ParsedFile]:
+    """The files with such attributes as parameters; those of which a reader cannot be followed stay.
+
+    `unread` says whether a text beside the files that may have names of one of them says a name.
+    """
     made = list(files)
     if not any("EstimatorSpec" in file.bare and "class " in file.bare for file in made):
         return made
@@ -37,7 +43,7 @@ def with_mode_parameters(files: Sequence[ParsedFile]) -> list[ParsedFile]:
         if told is None:
             return made
         tried.add((told.owner.name.value, told.attribute))
-        edits = _Reader(made, told).read()
+        edits = _Reader(made, told, unread).read()
         if edits is not None:
             made = [applied(file, edits[file.path]) if file.path in edits else file for file in made]
 
@@ -100,6 +106,7 @@ class _Reader:
 
     files: Sequence[ParsedFile]
     told: _Told
+    unread: Callable[[Path, str], bool]
     edits: dict[Any, Edits] = field(default_factory=dict)
 
     def read(self) -> dict[Any, Edits] | None:
@@ -132,6 +139,9 @@ class _Reader:
             return None
         name = self.told.attribute
         if not self._is_free(name, lifted):
+            return None
+        changed = {name, *(one.name.value for one in (*lifted, *properties))}
+        if any(self.unread(file.path, one) for file, _ in family for one in changed):
             return None
         for one, value in reads:
             new = cst.Name(name) if value is None else self._asked(value, name)

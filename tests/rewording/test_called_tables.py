@@ -149,3 +149,28 @@ def test_a_table_in_the_file_of_a_helper() -> None:
 def test_a_table_that_another_file_reads_stays_in_its_place() -> None:
     before, after = SAID["a key that is known"]
     assert said(before, "OPTIMIZERS") == after.replace(TOP, TOP + OPTIMIZERS)
+
+
+OTHERS = {
+    "a line changes it": "from train import OPTIMIZERS\n\nOPTIMIZERS['adam'] = make\n",
+    "a method changes it": "import train\n\ntrain.OPTIMIZERS.update(adam=make)\n",
+    "it has another name": "from train import OPTIMIZERS as TABLE\n\nTABLE['adam'] = make\n",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_table_that_another_file_changes_stays(name: str, is_read: bool) -> None:
+    text, _ = SAID["a table of the file"]
+    file = ParsedFile.parse(Path("train.py"), text)
+    other = ParsedFile.parse(Path("other.py"), OTHERS[name])
+    files = [file, other] if is_read else [file]
+    assert with_called_tables(file, files, lambda name: True, lambda name: not is_read).module.code == text
+
+
+def test_a_table_that_another_file_only_asks() -> None:
+    text, after = SAID["a table of the file"]
+    file = ParsedFile.parse(Path("train.py"), text)
+    other = ParsedFile.parse(Path("other.py"), "import train\n\nprint(sorted(train.OPTIMIZERS))\n")
+    new = with_called_tables(file, [file, other], lambda name: True, lambda name: False).module.code
+    assert new == after.replace(TOP, TOP + OPTIMIZERS)

@@ -163,3 +163,10 @@ def test_a_method_that_a_class_takes_from_elsewhere_is_not_read() -> None:
     assert "TFM106" in run_or_blocked(text + child + RUN.replace("Net(1)", "Child(1)"))[1]
     dropout = PROGRAM + child + RUN.replace("Net(1)", "Child(1)")
     assert "TFM106" in run_or_blocked(dropout)[1]
+
+
+def test_a_file_without_tensorflow_that_reads_the_attribute() -> None:
+    texts = {"train.py": PROGRAM + RUN, "report.py": "from train import Net\n\nprint(Net(2).is_training)\n"}
+    assert run_project(texts)["train.py"][0] == texts["train.py"]
+    beside = {**texts, "report.py": "print('is_training')\n"}
+    assert "tf.keras.Model" in run_project(beside)["train.py"][0]
