@@ -15,9 +15,10 @@ from migrator.program.calls import calls_in, is_docstring
 from migrator.program.parsed import ParsedFile, Project, name_nodes, names_in
 from migrator.program.reductions import Edits, applied, bound_arguments, is_harmless, returned, substituted
 
-_MADE = "tf.estimator.Estimator"
-#: What may be made anew for each call: it says something, and does nothing.
+_ESTIMATOR = "tf.estimator.Estimator"
+#: What may be made anew for each call: it says something, and does nothing before it trains.
 _SAID = (
+    _ESTIMATOR,
     *("tf.estimator.RunConfig", "tf.contrib.tpu.RunConfig", "tf.estimator.tpu.RunConfig"),
     *("tf.estimator.TrainSpec", "tf.estimator.EvalSpec"),
     *("tf.estimator.LatestExporter", "tf.estimator.FinalExporter", "tf.estimator.BestExporter"),
@@ -25,16 +26,12 @@ _SAID = (
 
 
 def with_builders_in_place(files: Sequence[ParsedFile], words: Mapping[Path, frozenset[str]]) -> list[ParsedFile]:
-    """The files with such a construction in the place of the only call of its function, in another of the files.
+    """The files with such a construction in the place of each call of its function.
 
-    `words` are those that stand in each text of the project: a function that a third one may know stays.
+    `words` are those that stand in each text of the project: a function that a further one may know stays.
     """
     made = {file.path: file for file in files}
-    for path in [file.path for file in files if "Estimator" in file.bare]:
-        for function in list(made[path].functions.values()):
-            changed = _in_place(made, made[path], function, words)
-            made.update({file.path: file for file in changed})
-    for path in [file.path for file in files if any(one.rpartition(".")[2] + "(" in file.bare for one in _SAID)]:
+    for path in [file.path for file in files if any(one.rpartition(".")[2] in file.bare for one in _SAID)]:
         for name in list(made[path].functions):
             made.update({file.path: file for file in _Said(made, made[path], name, words).in_place()})
     return [made[file.path] for file in files]
@@ -52,39 +49,6 @@ def _may_stand(given: Mapping[str, cst.BaseExpression], value: cst.BaseExpressio
     return True
 
 
-def _in_place(
-    files: Mapping[Path, ParsedFile], file: ParsedFile, function: cst.FunctionDef, words: Mapping[Path, frozenset[str]]
-) -> list[ParsedFile]:
-    """The two files that change; none where the function is not only called once, by `module.function(...)`."""
-    name, value = function.name.value, returned(function)
-    if not isinstance(value, cst.Call) or file.imports.resolve(value.func) != _MADE or function.decorators:
-        return []
-    if function.asynchronous is not None or file.may_have_comment(function.body) or read_bindings(function.body):
-        return []
-    knowing = [path for path, said in words.items() if name in said and path != file.path]
-    if len(knowing) != 1 or knowing[0] not in files or not _is_once(file, name):
-        return []
-    caller = files[knowing[0]]
-    project = Project.of(list(files.values()))
-    calls = [call for call in calls_in(caller.module) if project.function(caller, call.func) == (file, function)]
-    if len(calls) != 1 or [node.value for node in name_nodes(caller.module)].count(name) > 1 or _says(caller, name):
-        return []
-    [call] = calls
-    module = call.func.value if isinstance(call.func, cst.Attribute) else None
-    given = bound_arguments(function, call)
-    if module is None or given is None or caller.may_have_comment(call) or not _may_stand(given, value):
-        return []
-    names = _names_there(file, caller, names_in(value) - set(given), module)
-    if names is None:
-        return []
-    new = substituted(file, value, {**given, **names})
-    built = {**caller.built, caller.position(call): (file.path, file.position(value))}
-    edited = applied(caller, Edits(expressions={call: new}))
-    made = replace(edited, built=built)
-    made.keep_positions({}, edited)
-    return [applied(file, Edits(lines={function: []})), made]
-
-
 class _Said:
     """A function that makes a configuration or a specification, and the calls of it."""
 
@@ -100,7 +64,8 @@ class _Said:
     def in_place(self) -> list[ParsedFile]:
         """The files that change; none where somebody else than calls that are understood mentions the function."""
         file, value = self.file, _said(self.function)
-        if not isinstance(value, cst.Call) or file.imports.resolve(value.func) not in _SAID:
+        symbol = file.imports.resolve(value.func) if isinstance(value, cst.Call) else None
+        if not isinstance(value, cst.Call) or symbol not in _SAID:
             return []
         if self.function.decorators or self.function.asynchronous is not None:
             return []
@@ -109,6 +74,8 @@ class _Said:
         module = file.path.parent.name if file.path.stem == "__init__" else file.path.stem
         if any({self.name, module} <= said for path, said in self.words.items() if path not in self.files):
             return []
+        if any(f"{quote}{self.name}{quote}" in one.text for one in self.files.values() for quote in "'\""):
+            return []  # somebody may ask for it by a text
         project = Project.of(list(self.files.values()))
         edits: dict[Path, Edits] = {file.path: Edits(lines={self.function: []})}
         built: dict[Path, dict[tuple[int, int], tuple[Path, tuple[int, int]]]] = {}
@@ -125,8 +92,8 @@ class _Said:
             edits[caller.path] = found
             at = file.path, file.position(value)
             built[caller.path] = {caller.position(call): at for call in found.expressions}
-        if not built:
-            return []
+        if not built or (symbol == _ESTIMATOR and (len(built.get(file.path, ())) or sum(map(len, built.values())) > 1)):
+            return []  # the driver keeps a function of its own, and one that makes several
         changed = []
         for path, one in edits.items():
             edited = applied(self.files[path], one)
@@ -151,7 +118,7 @@ class _Said:
         known = {id(node) for line in lines for node in name_nodes(line)} | {id(self.function.name)} | mine
         if any(id(node) not in known and (node.value in names or not self._is_other(caller)) for node in others):
             return None
-        if own and caller.text.count(self.name) != len(calls) + 1:
+        if own and _mentions(caller, self.name) != len(calls) + 1:
             return None
         edits = Edits()
         needed: set[str] = set()
@@ -273,18 +240,8 @@ def _without(line: cst.SimpleStatementLine, names: set[str], needed: set[str]) -
     return line.with_changes(body=[small.with_changes(names=stay)])
 
 
-def _is_once(file: ParsedFile, name: str) -> bool:
-    """Whether a file only defines a name."""
-    return sum(one.name == name for one in read_bindings(file.module)) == 1 and _mentions(file, name) == 1
-
-
 def _mentions(file: ParsedFile, name: str) -> int:
     return file.written.count(name)
-
-
-def _says(file: ParsedFile, name: str) -> bool:
-    """Whether a name stands in a file in another place than where it is called."""
-    return _mentions(file, name) != 1
 
 
 def _names_there(

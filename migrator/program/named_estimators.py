@@ -1,4 +1,7 @@
-"""Estimators and Keras models that are given in place: `train_and_evaluate(Estimator(...), ...)`."""
+"""Estimators and Keras models that are made where they are used.
+
+`train_and_evaluate(Estimator(...), ...)` and `Estimator(...).train(...)` get a line before, which gives them a name.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ _FIRST = {
     "tf.estimator.train_and_evaluate": ("estimator", "estimator"),
     "tf.keras.estimator.model_to_estimator": ("keras_model", "model"),
 }
+_METHODS = ("train", "evaluate", "predict", "export_saved_model", "export_savedmodel")
 
 
 def with_named_estimators(file: ParsedFile) -> ParsedFile:
     """The file with such Estimators and models on a line of their own before that call, under a name."""
-    if not any(name.rpartition(".")[2] in file.bare for name in _FIRST):
+    words = (*(name.rpartition(".")[2] for name in _FIRST), *(f").{name}(" for name in _METHODS))
+    if not any(word in file.bare for word in words):
         return file
     writer = _Writer(file)
     module = file.module.visit(writer)
@@ -44,7 +49,7 @@ class _Writer(Tracked):
     ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine]:
         found, outer = self._in_place(original_node), _call(updated_node)
         if found is None or outer is None:
-            return updated_node
+            return self._asked_in_place(original_node, updated_node)
         self.changed = True
         at, name = found
         made = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], outer.args[at].value)])
@@ -53,6 +58,27 @@ class _Writer(Tracked):
         line = updated_node.with_deep_changes(updated_node.body[0], value=call).with_changes(leading_lines=())
         self.made.update({named.value: original_node, call: original_node, made: original_node})
         return cst.FlattenSentinel([made.with_changes(leading_lines=updated_node.leading_lines), line])
+
+    def _asked_in_place(
+        self, node: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine]:
+        """`Estimator(...).train(...)` with a line before it that gives the Estimator a name."""
+        call, outer = _call(node), _call(updated)
+        asked = call.func if call is not None else None
+        if outer is None or not isinstance(asked, cst.Attribute) or not isinstance(asked.value, cst.Call):
+            return updated
+        symbol = self.file.imports.resolve(asked.value.func) or ""
+        if asked.attr.value not in _METHODS or not is_estimator(symbol):
+            return updated
+        self.changed = True
+        name = self.names["estimator"]
+        func = cst.ensure_type(outer.func, cst.Attribute)
+        made = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], func.value)])
+        by_name = func.with_changes(value=cst.Name(name))
+        new = outer.with_changes(func=by_name)
+        line = updated.with_deep_changes(updated.body[0], value=new).with_changes(leading_lines=())
+        self.made.update({by_name.value: node, by_name: node, new: node, made: node})
+        return cst.FlattenSentinel([made.with_changes(leading_lines=updated.leading_lines), line])
 
     def _in_place(self, node: cst.SimpleStatementLine) -> tuple[int, str] | None:
         """Which argument of a line's call is made there, and the name that it gets; None where none is."""

@@ -321,7 +321,7 @@ def test_a_program_that_only_exports() -> None:
         EXPORTS.partition("def run")[0]
         + f"def build(folder):\n    return {MAKE}\nbuild('a').export_savedmodel('x', serve)"
     )
-    assert driven(text).endswith("params={'rate': 0.1}).export_saved_model('x', serve)")
+    assert driven(text).endswith("params={'rate': 0.1})\nestimator.export_saved_model('x', serve)")
 
 
 EXPORTERS = {

@@ -40,6 +40,34 @@ def test_construction_goes_to_its_call() -> None:
     assert "tf.estimator.Estimator" in line
 
 
+FOLLOWED = {
+    "imported by itself": (files(call="build(UNITS)", head="from model import build\n"), 1),
+    "that gives it a name first": (files(BUILD.replace("return", "made =") + "    return made\n"), 1),
+    "called in the call that trains": (
+        {
+            **(given := files(call="None")),
+            "task.py": given["task.py"].replace(
+                "estimator = None\nestimator.train(input_fn, steps=3)",
+                "train, evaluation = tf.estimator.TrainSpec(input_fn, 3), tf.estimator.EvalSpec(input_fn, 2)\n"
+                "tf.estimator.train_and_evaluate(net.build(UNITS), train, evaluation)",
+            ),
+        },
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOLLOWED)
+def test_constructions_that_are_followed(case: str) -> None:
+    given, count = FOLLOWED[case]
+    results = run_project(given)
+    findings = [one for _, found in results.values() for one in found]
+    assert not [one for one in findings if one.severity is Severity.MANUAL], findings
+    assert "def build" not in results["model.py"][0]
+    assert results["task.py"][0].count("model_fn(make_inputs(") + results["task.py"][0].count("Estimator(") >= count
+    assert "tf.estimator" not in results["task.py"][0] + results["model.py"][0]
+
+
 STAYS = {
     "called twice": files(call="net.build(1)\nother = net.build(UNITS)"),
     "named in a third file": files(third="import model\n\nprint(model.build)\n"),
@@ -47,7 +75,6 @@ STAYS = {
     "given what acts": files(call="net.build(read())"),
     "with a comment": files(build=BUILD.replace("    return", "    # as ever\n    return")),
     "with a decorator": files(build=f"@noted\n{BUILD}"),
-    "imported by itself": files(call="build(UNITS)", head="from model import build\n"),
     "a module that is bound twice": files(head="import model as net\nnet = net\n"),
     "of a name that means something else there": files(
         build=BUILD.replace('"more": MORE', '"more": max(1, 2)'), head="import model as net\nmax = min\n"

@@ -37,3 +37,15 @@ def test_it_trains_as_one_that_has_a_name(given: str) -> None:
 
 def test_its_name_is_free() -> None:
     assert "estimator_2" not in written(MADE)
+
+
+@pytest.mark.parametrize("asked", ["train(input_fn, steps=3)", "evaluate(input_fn)"])
+def test_one_that_is_asked_in_place(asked: str) -> None:
+    """It is written as one with a name: nothing but what it is asked here can be asked of it."""
+    named = run(program(driver=f"estimator.{asked}"))[0]
+    text = program(driver=f"estimator.{asked}")
+    start, end = text.index("estimator = "), text.index(f"estimator.{asked}")
+    new, findings = run(
+        text[:start] + text[start + len("estimator = ") : end].rstrip("\n") + text[end + len("estimator") :]
+    )
+    assert new == named and "tf.keras" in new, findings
