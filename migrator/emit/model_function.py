@@ -19,8 +19,8 @@ from migrator.names.bindings import names_bound
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
 from migrator.program.calls import is_docstring
+from migrator.program.carving import acts, touched
 from migrator.program.carving import given as given_by
-from migrator.program.carving import touched
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan
 from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
@@ -480,6 +480,8 @@ class _Emitter:
             defined = {d.name for d in self.function.definitions if d.index == index}
             if defined and not defined & live and self._may_go(index, defined):
                 continue
+            if index not in skipped and len(statement.modes & {TRAIN, EVAL}) == 1 and acts(statement, self.file):
+                raise Blocked("TFM106", statement.node, "this line does not run in every mode")
             keep.append(index)
             new[index] = self._statements_of(statement.node)
             live |= set().union(*(names_in(one) for one in new[index]))

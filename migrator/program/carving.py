@@ -29,6 +29,7 @@ _METHODS = _MUTATORS | {
 # Python's own functions that may run any code, or change what is around them.
 _NOT_PLAIN = "eval exec compile __import__ open input globals locals vars setattr delattr super breakpoint next iter"
 _PLAIN = frozenset(dir(builtins)) - frozenset(_NOT_PLAIN.split())
+_TELLING = ("tf.", "logging.", "absl.", "warnings.", "time.", "sys.", "os.", "pprint.")
 _DEPTH = 4  # of functions that hand on what they are given
 _LIBRARIES = ("np.", "numpy.", "math.", "functools.", "itertools.", "operator.", "collections.", "six.")
 # What makes variables, or is a part of the network whatever it reads.
@@ -94,6 +95,26 @@ def touched(statement: ModalStatement, file: ParsedFile) -> set[str]:
     `settings.boost()` and `boost(settings)` do; what libraries are given stays as it is.
     """
     return given(statement) | _handed_over(statement.node, file, 0)
+
+
+def acts(statement: ModalStatement, file: ParsedFile) -> bool:
+    """Whether a statement may change what others read by other names: it runs for what it does.
+
+    A line that only calls something does, but for TensorFlow, what Python has, and what tells people something; and one
+    that changes a part of what the file has at its top.
+    """
+    parts = {one.name for one in changes_in(statement.node) if one.form is Form.PART}
+    if parts & (file.names_at_top - file.imports.names.keys()):
+        return True
+    for line in nodes_in(statement.node):
+        call = line.value if isinstance(line, cst.Expr) else None
+        if not isinstance(call, cst.Call):
+            continue
+        symbol = file.imports.resolve(call.func)
+        own = isinstance(call.func, cst.Name) and call.func.value not in file.functions and call.func.value in _PLAIN
+        if not own and (symbol is None or not symbol.startswith(_TELLING)):
+            return True
+    return False
 
 
 def _handed_over(node: cst.CSTNode, file: ParsedFile, depth: int) -> set[str]:

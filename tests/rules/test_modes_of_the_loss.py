@@ -159,3 +159,31 @@ def test_a_list_of_the_network_that_one_mode_fills_is_refused(name: str, test: s
     loss = "tf.losses.mean_squared_error(labels, tf.layers.dense(tf.concat(outs, 1), 1))"
     text = COMMON.format(test=test, before=before, there=there, loss=loss)
     assert "TFM106" in run_or_blocked(text)[1]
+
+
+ACTS = {
+    "by another name": ("outs = [features]\n    parts = {'a': outs}", "parts['a'].append(features)", "outs[-1]"),
+    "by a function of its own": (
+        "outs = [features]\n\n    def more():\n        outs.append(features)\n",
+        "more()",
+        "outs[-1]",
+    ),
+    "by a library": ("w = np.ones([1])", "np.copyto(w, [3.0])", "features * w"),
+    "of the file": ("w = WEIGHTS['out']", "WEIGHTS['out'] = 2.0", "features * w"),
+}
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_line_of_one_mode_that_changes_something_is_refused(name: str) -> None:
+    before, there, out = ACTS[name]
+    loss = f"tf.losses.mean_squared_error(labels, tf.layers.dense({out}, 1))"
+    text = COMMON.format(test="mode == tf.estimator.ModeKeys.TRAIN", before=before, there=there, loss=loss)
+    text = text.replace("def input_fn", "WEIGHTS = {'out': 1.0}\n\n\ndef input_fn")
+    assert "TFM106" in run_or_blocked(text)[1]
+
+
+@pytest.mark.parametrize("line", ["print('training')", "tf.logging.info('training')"])
+def test_a_line_of_one_mode_that_tells_something(line: str) -> None:
+    loss = "tf.losses.mean_squared_error(labels, out)"
+    text = COMMON.format(test="mode == tf.estimator.ModeKeys.TRAIN", before="w = 1", there=line, loss=loss)
+    assert not run_or_blocked(text)[1]
