@@ -15,7 +15,7 @@ import libcst as cst
 
 from migrator.names.bindings import Form, bound_in, dotted, names_changed, owns, read_bindings
 from migrator.names.free import free
-from migrator.program.calls import calls_in, functions_in, nodes_in
+from migrator.program.calls import calls_in, functions_in, nodes_in, string
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.reductions import Edits, applied, bound_arguments, substituted
 from migrator.program.scopes import free_names, path_to
@@ -127,8 +127,9 @@ def _tables(file: ParsedFile, scope: _Scope) -> Iterator[_Table]:
             continue
         values = {file.code(key): value for key, value in entries}
         made = {one.name for one in own if one.form is Form.FUNCTION}
-        plain = all(_is_function(file, value, made) for value in values.values())
-        if plain and len(values) == len(entries) and _stays_as_it_is(file, scope, binding.name, small):
+        said = {string(key) or file.code(key) for key, _ in entries}  # the last of two entries for one key counts
+        plain = len(said) == len(entries) and all(_is_function(file, value, made) for value in values.values())
+        if plain and _stays_as_it_is(file, scope, binding.name, small):
             yield _Table(binding.name, line, values, {file.code(key): key for key, _ in entries})
 
 

@@ -27,6 +27,9 @@ def said(text: str, *elsewhere: str) -> str:
 
 STAYS = {
     "a table that a line changes": TOP + OPTIMIZERS + "OPTIMIZERS['own'] = make\n\n" + model(CHOICE),
+    "a table with two entries for one key": (
+        TOP + "OPTIMIZERS = {'a': tf.train.AdamOptimizer, \"a\": tf.train.FtrlOptimizer}\n\n" + model(CHOICE)
+    ),
     "a table that is handed on": TOP + OPTIMIZERS + "register(OPTIMIZERS)\n\n" + model(CHOICE),
     "a table that is made twice": TOP + OPTIMIZERS * 2 + model(CHOICE),
     "a table that a method changes": TOP + OPTIMIZERS + "OPTIMIZERS.update(more)\n\n" + model(CHOICE),
