@@ -32,6 +32,7 @@ from migrator.program.named_estimators import with_named_estimators
 from migrator.program.networks_by_mode import with_networks_by_mode
 from migrator.program.numbers_by_mode import with_numbers_by_mode
 from migrator.program.one_tower import with_one_tower
+from migrator.program.params_in_place import with_params_in_place
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.reductions import reduced
 from migrator.program.relevant import around_programs, programs_in
@@ -80,7 +81,8 @@ def _plain(
     file: ParsedFile, files: Iterable[ParsedFile], elsewhere: Callable[[str], bool], unread: Callable[[str], bool]
 ) -> ParsedFile:
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
-    file = with_called_tables(with_settings_in_place(file, files, elsewhere), files, elsewhere, unread)
+    file = with_params_in_place(with_settings_in_place(file, files, elsewhere), elsewhere)
+    file = with_called_tables(file, files, elsewhere, unread)
     plain = with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
     return with_chosen_dropouts(with_numbers_by_mode(with_networks_by_mode(plain), files, elsewhere))
 

@@ -1,0 +1,105 @@
+"""What params hold of TensorFlow itself, said where it is read: `params={"optimizer": tf.train.AdamOptimizer}`.
+
+`params["optimizer"](0.1)` of a model_fn that one Estimator has is `tf.train.AdamOptimizer(0.1)`: rules know what that
+is in Keras. Numbers and texts stay in the params.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import libcst as cst
+
+from migrator.names.bindings import bound_in, dotted
+from migrator.program.calls import bind, calls_in, nodes_in, parameters_of, string
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.reductions import Edits, applied
+
+_ESTIMATOR = "tf.estimator.Estimator"
+_TAKES = ("model_fn", "model_dir", "config", "params", "warm_start_from")
+_OF_RULES = ("tf.train.", "tf.losses.", "tf.layers.", "tf.metrics.", "tf.contrib.", "tf.nn.rnn_cell.")
+_PARAMS = "params"  # an Estimator gives them by this name
+
+
+def with_params_in_place(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
+    """The file with such entries where the model_fn reads them, and without them in the params.
+
+    `elsewhere` says whether a name stands in another file: params of a model_fn of that name stay.
+    """
+    if "Estimator" not in file.bare or _PARAMS not in file.bare:
+        return file
+    edits = Edits()
+    for call in calls_in(file.module):
+        if file.imports.resolve(call.func) == _ESTIMATOR and not file.may_have_comment(call):
+            _read(file, call, elsewhere, edits)
+    return applied(file, edits) if edits else file
+
+
+def _read(file: ParsedFile, call: cst.Call, elsewhere: Callable[[str], bool], edits: Edits) -> None:
+    """Adds the edits of one Estimator, where its model_fn is no other's and only asks its params for entries."""
+    try:
+        given = bind(call, _TAKES, _ESTIMATOR, "TFM103")
+    except Blocked:
+        return
+    named, params = given.get("model_fn"), given.get("params")
+    function = file.functions.get(named.value) if isinstance(named, cst.Name) else None
+    if function is None or not isinstance(params, cst.Dict) or elsewhere(function.name.value):
+        return
+    if sum(node.value == function.name.value for node in name_nodes(file.module)) != 2:
+        return
+    held = {
+        key: entry
+        for entry in params.elements
+        if isinstance(entry, cst.DictElement)
+        and (key := string(entry.key)) is not None
+        and _is_symbol(file, entry.value)
+    }
+    reads = _reads(file, function) if held else None
+    if reads is None:
+        return
+    gone: list[cst.BaseDictElement] = []
+    for key, entry in held.items():
+        asked = [node for node, asked_for in reads.items() if asked_for == key]
+        said = [one for one in nodes_in(file.module) if isinstance(one, cst.SimpleString) and string(one) == key]
+        if asked and len(said) == len(asked) + 1:  # nobody else speaks of it
+            gone.append(entry)
+            edits.expressions.update({node: entry.value.deep_clone() for node in asked})
+    if gone:
+        stay = [one for one in params.elements if one not in gone]
+        stay[-1:] = [one.with_changes(comma=params.elements[-1].comma) for one in stay[-1:]]
+        edits.expressions[params] = params.with_changes(elements=stay)
+
+
+def _is_symbol(file: ParsedFile, value: cst.BaseExpression) -> bool:
+    """Whether a value is something of TensorFlow that Keras has otherwise: no activation, which is the same in both."""
+    return dotted(value) is not None and (file.imports.tensorflow(value) or "").startswith(_OF_RULES)
+
+
+def _reads(file: ParsedFile, function: cst.FunctionDef) -> Mapping[cst.CSTNode, str] | None:
+    """The entries that a model_fn asks its params for, by key; None where it does anything else with them."""
+    own = [one for one in bound_in(function) if one.name == _PARAMS]
+    if len(own) != 1 or _PARAMS not in {one.name.value for one in parameters_of(function)}:
+        return None
+    found: dict[cst.CSTNode, str] = {}
+    for node in name_nodes(function.body):
+        if node.value != _PARAMS:
+            continue
+        around = file.parents.get(node)
+        above = file.parents.get(around) if around is not None else None
+        if isinstance(around, cst.Subscript) and around.value is node and len(around.slice) == 1:
+            index = around.slice[0].slice
+            key = string(index.value) if isinstance(index, cst.Index) else None
+            if isinstance(above, (cst.AssignTarget, cst.AugAssign, cst.Del)):
+                return None
+            asked: cst.CSTNode = around
+        elif isinstance(around, cst.Attribute) and around.attr.value == "get" and isinstance(above, cst.Call):
+            key, asked = string(above.args[0].value) if above.args else None, above
+        else:
+            return None
+        if key is None:
+            return None
+        found[asked] = key
+    return found
+
+
+__all__ = ["with_params_in_place"]

@@ -1,0 +1,52 @@
+"""Symbols of TensorFlow in params stand where the model_fn reads them: those that stay first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrator.program.params_in_place import with_params_in_place
+from migrator.program.parsed import ParsedFile
+
+TOP = "import tensorflow as tf\n\n\n"
+MODEL = "def model_fn(features, labels, mode, params):\n{}    return make(features)\n\n\n"
+MADE = 'tf.estimator.Estimator(model_fn, params={"rate": 0.1, "kind": tf.train.AdamOptimizer})\n'
+READS = "    optimizer = params['kind'](params['rate'])\n"
+GETS = '    optimizer = params.get("kind", tf.train.FtrlOptimizer)(0.1)\n'
+PROGRAM = TOP + MODEL.format(READS) + MADE
+
+
+def said(text: str, *elsewhere: str) -> str:
+    file = ParsedFile.parse(Path("train.py"), text)
+    return with_params_in_place(file, elsewhere.__contains__).module.code
+
+
+STAYS = {
+    "nobody reads it": TOP + MODEL.format("") + MADE,
+    "the params are handed on": TOP + MODEL.format(READS + "    net = build(features, params)\n") + MADE,
+    "an entry is given": TOP + MODEL.format("    params['kind'] = own\n" + READS) + MADE,
+    "the params are others": TOP + MODEL.format("    params = dict(params)\n" + READS) + MADE,
+    "somebody else speaks of it": PROGRAM + 'print("kind")\n',
+    "two Estimators": PROGRAM + MADE,
+    "a key that is computed": TOP + MODEL.format("    net = params[name()]\n" + READS) + MADE,
+    "what is the same in Keras": PROGRAM.replace("tf.train.AdamOptimizer", "tf.nn.relu"),
+    "a number": PROGRAM.replace("tf.train.AdamOptimizer", "3"),
+    "a function of the program": PROGRAM.replace("tf.train.AdamOptimizer", "make"),
+}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_what_stays(name: str) -> None:
+    assert said(STAYS[name]) == STAYS[name]
+
+
+def test_another_file_knows_the_model_fn() -> None:
+    assert said(PROGRAM, "model_fn") == PROGRAM
+
+
+@pytest.mark.parametrize(("reads", "rate"), [(READS, "params['rate']"), (GETS, "0.1")])
+def test_it_stands_where_it_is_read(reads: str, rate: str) -> None:
+    body = f"    optimizer = tf.train.AdamOptimizer({rate})\n"
+    made = 'tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n'
+    assert said(TOP + MODEL.format(reads) + MADE) == TOP + MODEL.format(body) + made
