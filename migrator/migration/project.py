@@ -81,9 +81,11 @@ def _plain(
     file: ParsedFile, files: Iterable[ParsedFile], elsewhere: Callable[[str], bool], unread: Callable[[str], bool]
 ) -> ParsedFile:
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
-    file = with_params_in_place(with_settings_in_place(file, files, elsewhere), elsewhere)
-    file = with_called_tables(file, files, elsewhere, unread)
+    file = with_settings_in_place(file, files, elsewhere)
     plain = with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
+    chosen = with_called_tables(with_params_in_place(plain, elsewhere), files, elsewhere, unread)
+    if chosen is not plain:  # what stood in a table or in params may be roundabout itself
+        plain = with_plain_assignments(reduced(chosen, elsewhere))
     return with_chosen_dropouts(with_numbers_by_mode(with_networks_by_mode(plain), files, elsewhere))
 
 

@@ -113,13 +113,14 @@ def _tables(file: ParsedFile, scope: _Scope) -> Iterator[_Table]:
     """The tables of functions that a scope makes itself, and that nothing can have changed."""
     own = bound_in(scope)
     for binding in own:
-        small = binding.node
-        if binding.form is not Form.ASSIGNED or not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        value, place = binding.value, binding.place
+        if binding.form not in (Form.ASSIGNED, Form.ANNOTATED) or value is None or binding.target is not place:
             continue
-        if sum(one.name == binding.name for one in own) != 1 or not isinstance(small.targets[0].target, cst.Name):
+        chained = isinstance(binding.node, cst.Assign) and len(binding.node.targets) != 1  # another name has it, too
+        if chained or sum(one.name == binding.name for one in own) != 1:
             continue
-        entries = _entries(file, small.value)
-        line = file.parents.get(small)
+        entries = _entries(file, value)
+        line = file.parents.get(binding.node)
         if not entries or len(entries) > _MOST or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
             continue
         block = file.parents.get(line)
@@ -129,7 +130,7 @@ def _tables(file: ParsedFile, scope: _Scope) -> Iterator[_Table]:
         made = {one.name for one in own if one.form is Form.FUNCTION}
         said = {string(key) or file.code(key) for key, _ in entries}  # the last of two entries for one key counts
         plain = len(said) == len(entries) and all(_is_function(file, value, made) for value in values.values())
-        if plain and _stays_as_it_is(file, scope, binding.name, small):
+        if plain and _stays_as_it_is(file, scope, binding.name, place):
             yield _Table(binding.name, line, values, {file.code(key): key for key, _ in entries})
 
 
@@ -166,10 +167,9 @@ def _is_function(file: ParsedFile, value: cst.BaseExpression, own: Collection[st
     return dotted(value) is not None and file.imports.tensorflow(value) is not None
 
 
-def _stays_as_it_is(file: ParsedFile, scope: _Scope, name: str, made: cst.Assign) -> bool:
+def _stays_as_it_is(file: ParsedFile, scope: _Scope, name: str, made: cst.Name | None) -> bool:
     """Whether a dict is only asked: for a key, whether it has one, for its keys in order, and how many there are."""
-    own = made.targets[0].target
-    return all(_asks(file, node) for node in name_nodes(scope) if node.value == name and node is not own)
+    return all(_asks(file, node) for node in name_nodes(scope) if node.value == name and node is not made)
 
 
 def _is_only_asked(file: ParsedFile, name: str) -> bool:

@@ -6,12 +6,13 @@ is in Keras. Numbers and texts stay in the params.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import libcst as cst
 
-from migrator.names.bindings import bound_in, dotted
-from migrator.program.calls import bind, calls_in, nodes_in, parameters_of, string
+from migrator.names.bindings import bound_in, dotted, read_bindings
+from migrator.program.calls import bind, calls_in, nodes_in, parameters_of, string, with_arguments
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.reductions import Edits, applied
 
@@ -43,31 +44,57 @@ def _read(file: ParsedFile, call: cst.Call, elsewhere: Callable[[str], bool], ed
         return
     named, params = given.get("model_fn"), given.get("params")
     function = file.functions.get(named.value) if isinstance(named, cst.Name) else None
-    if function is None or not isinstance(params, cst.Dict) or elsewhere(function.name.value):
+    if isinstance(params, cst.Name):
+        params = _only_for(file, params, elsewhere)
+    entries = _entries(file, params)
+    if function is None or not entries or elsewhere(function.name.value):
         return
     if sum(node.value == function.name.value for node in name_nodes(file.module)) != 2:
         return
-    held = {
-        key: entry
-        for entry in params.elements
-        if isinstance(entry, cst.DictElement)
-        and (key := string(entry.key)) is not None
-        and _is_symbol(file, entry.value)
-    }
+    held = {key: entry for key, entry in entries.items() if _is_symbol(file, entry.value)}
     reads = _reads(file, function) if held else None
     if reads is None:
         return
-    gone: list[cst.BaseDictElement] = []
+    gone: set[cst.CSTNode] = set()
     for key, entry in held.items():
         asked = [node for node, asked_for in reads.items() if asked_for == key]
         said = [one for one in nodes_in(file.module) if isinstance(one, cst.SimpleString) and string(one) == key]
-        if asked and len(said) == len(asked) + 1:  # nobody else speaks of it
-            gone.append(entry)
+        own = isinstance(entry, cst.DictElement)
+        if asked and len(said) == len(asked) + own:  # nobody else speaks of it
+            gone.add(entry)
             edits.expressions.update({node: entry.value.deep_clone() for node in asked})
-    if gone:
+    if gone and isinstance(params, cst.Dict):
         stay = [one for one in params.elements if one not in gone]
         stay[-1:] = [one.with_changes(comma=params.elements[-1].comma) for one in stay[-1:]]
         edits.expressions[params] = params.with_changes(elements=stay)
+    elif gone and isinstance(params, cst.Call):
+        edits.expressions[params] = with_arguments(params, [one for one in params.args if one not in gone])
+
+
+def _entries(file: ParsedFile, params: cst.BaseExpression | None) -> Mapping[str, cst.DictElement | cst.Arg]:
+    """The entries of `{"a": b}`, or of `dict(a=b)`, by key; none of another expression."""
+    if params is None or file.may_have_comment(params):
+        return {}
+    if isinstance(params, cst.Dict):
+        given = [one for one in params.elements if isinstance(one, cst.DictElement)]
+        if len(given) < len(params.elements):
+            return {}  # what `**` adds may have the key as well
+        return {key: one for one in given if (key := string(one.key)) is not None}
+    if isinstance(params, cst.Call) and dotted(params.func) == "dict" and "dict" not in file.names_at_top:
+        named = {one.keyword.value: one for one in params.args if one.keyword is not None}
+        return named if len(named) == len(params.args) else {}
+    return {}
+
+
+def _only_for(file: ParsedFile, name: cst.Name, elsewhere: Callable[[str], bool]) -> cst.BaseExpression | None:
+    """What a name is given once, and that nobody but one reader of the name has."""
+    bound = [one for one in read_bindings(file.module) if one.name == name.value]
+    said = [node for node in name_nodes(file.module) if node.value == name.value]
+    [one] = bound if len(bound) == 1 else [None]
+    chained = one is None or (isinstance(one.node, cst.Assign) and len(one.node.targets) != 1)
+    if one is None or chained or one.target is not one.place or len(said) != 2 or elsewhere(name.value):
+        return None
+    return one.value
 
 
 def _is_symbol(file: ParsedFile, value: cst.BaseExpression) -> bool:
@@ -77,12 +104,18 @@ def _is_symbol(file: ParsedFile, value: cst.BaseExpression) -> bool:
 
 def _reads(file: ParsedFile, function: cst.FunctionDef) -> Mapping[cst.CSTNode, str] | None:
     """The entries that a model_fn asks its params for, by key; None where it does anything else with them."""
-    own = [one for one in bound_in(function) if one.name == _PARAMS]
-    if len(own) != 1 or _PARAMS not in {one.name.value for one in parameters_of(function)}:
+    bound = Counter(one.name for one in bound_in(function))
+    if bound[_PARAMS] != 1 or _PARAMS not in {one.name.value for one in parameters_of(function)}:
         return None
+    second = {  # `p = params`
+        one.name: one
+        for one in bound_in(function)
+        if isinstance(one.value, cst.Name) and one.value.value == _PARAMS and bound[one.name] == 1
+    }
+    passed = {node for one in second.values() for node in (one.value, one.place)}
     found: dict[cst.CSTNode, str] = {}
     for node in name_nodes(function.body):
-        if node.value != _PARAMS:
+        if (node.value != _PARAMS and node.value not in second) or node in passed:
             continue
         around = file.parents.get(node)
         above = file.parents.get(around) if around is not None else None

@@ -30,6 +30,7 @@ STAYS = {
     "a table with two entries for one key": (
         TOP + "OPTIMIZERS = {'a': tf.train.AdamOptimizer, \"a\": tf.train.FtrlOptimizer}\n\n" + model(CHOICE)
     ),
+    "a table with two names": TOP + OPTIMIZERS.replace(" =", " = OWN =") + model(CHOICE),
     "a table that is handed on": TOP + OPTIMIZERS + "register(OPTIMIZERS)\n\n" + model(CHOICE),
     "a table that is made twice": TOP + OPTIMIZERS * 2 + model(CHOICE),
     "a table that a method changes": TOP + OPTIMIZERS + "OPTIMIZERS.update(more)\n\n" + model(CHOICE),
@@ -68,6 +69,10 @@ SAID = {
             "else:",
             "    raise KeyError(params['kind'])",
         ),
+    ),
+    "a table with an annotation": (
+        TOP + OPTIMIZERS.replace(" =", ": dict =") + model("optimizer = OPTIMIZERS['adam'](0.1)"),
+        TOP + model("optimizer = tf.train.AdamOptimizer(0.1)"),
     ),
     "a table with a default, asked by what is computed": (
         TOP + OPTIMIZERS + model("loss = OPTIMIZERS.get(kind(), tf.train.AdagradOptimizer)(0.1).minimize(loss)"),

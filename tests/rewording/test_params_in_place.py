@@ -31,6 +31,16 @@ STAYS = {
     "two Estimators": PROGRAM + MADE,
     "a key that is computed": TOP + MODEL.format("    net = params[name()]\n" + READS) + MADE,
     "what is the same in Keras": PROGRAM.replace("tf.train.AdamOptimizer", "tf.nn.relu"),
+    "params that somebody else reads": PROGRAM.replace(
+        MADE,
+        'P = {"rate": 0.1, "kind": tf.train.AdamOptimizer}\ntf.estimator.Estimator(model_fn, params=P)\nprint(P)\n',
+    ),
+    "params that others are added to": PROGRAM.replace('{"rate"', '{**more(), "rate"').replace("r}", "r, **own()}"),
+    "params with a comment": PROGRAM.replace('0.1, "kind"', '0.1,  # slow\n    "kind"'),
+    "params with two names": PROGRAM.replace(
+        MADE, 'P = Q = {"rate": 0.1, "kind": tf.train.AdamOptimizer}\ntf.estimator.Estimator(model_fn, params=P)\n'
+    ),
+    "another name that is given twice": TOP + MODEL.format("    p = params\n    p = own\n" + READS) + MADE,
     "a number": PROGRAM.replace("tf.train.AdamOptimizer", "3"),
     "a function of the program": PROGRAM.replace("tf.train.AdamOptimizer", "make"),
 }
@@ -50,3 +60,18 @@ def test_it_stands_where_it_is_read(reads: str, rate: str) -> None:
     body = f"    optimizer = tf.train.AdamOptimizer({rate})\n"
     made = 'tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n'
     assert said(TOP + MODEL.format(reads) + MADE) == TOP + MODEL.format(body) + made
+
+
+@pytest.mark.parametrize("name", ["P", "P: dict"])
+def test_params_with_a_name(name: str) -> None:
+    made = "{} = {{{}}}\ntf.estimator.Estimator(model_fn, params=P)\n"
+    before, after = (made.format(name, one) for one in ('"rate": 0.1, "kind": tf.train.AdamOptimizer', '"rate": 0.1'))
+    body = "    p = params\n    optimizer = {}(p['rate'])\n"
+    new = TOP + MODEL.format(body.format("tf.train.AdamOptimizer")) + after
+    assert said(TOP + MODEL.format(body.format("p['kind']")) + before) == new
+
+
+def test_params_by_keywords() -> None:
+    made = "tf.estimator.Estimator(model_fn, params=dict(rate=0.1{}))\n"
+    new = TOP + MODEL.format("    optimizer = tf.train.AdamOptimizer(params['rate'])\n") + made.format("")
+    assert said(TOP + MODEL.format(READS) + made.format(", kind=tf.train.AdamOptimizer")) == new
