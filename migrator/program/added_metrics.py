@@ -1,22 +1,28 @@
 """`tf.estimator.add_metrics`, written into the model_fn before anything else looks at the file.
 
 The Estimator that it returns is the old one, in the same `model_dir`, whose evaluations have more metrics: those of a
-function of the features, labels and predictions. That function is called in the EstimatorSpec instead.
+function of the features, labels and predictions. That function is called in the EstimatorSpec instead; that of a canned
+Estimator is written with such a call in it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
 from migrator.emit.names import free
 from migrator.findings import Finding, Severity
 from migrator.names.bare import says
-from migrator.program.calls import bind, calls_in, functions_in, parameters_of, string
+from migrator.program.calls import bind, calls_in, functions_in, nodes_in, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
-from migrator.program.scopes import bindings, returns_in
+from migrator.program.plain import removal
+from migrator.program.scopes import bindings, path_to, returns_in
 from migrator.program.spread import Edit, Kept, Written
 
 _ADD = "tf.estimator.add_metrics"
+_ADDS = (_ADD, "tf.contrib.estimator.add_metrics")
 _ESTIMATOR = "tf.estimator.Estimator"
 _SPEC = "tf.estimator.EstimatorSpec"
 _MODEL = ("model_fn", "model_dir", "config", "params", "warm_start_from")
@@ -39,11 +45,192 @@ def with_added_metrics(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:
     said: list[Finding] = []
     if not adds_metrics(file.text):
         return edits, said
-    found = [c for c in calls_in(file.module) if file.imports.resolve(c.func) == _ADD]
+    found = [c for c in calls_in(file.module) if file.imports.resolve(c.func) in _ADDS]
     if len(found) != 1:
         return edits, said
     made = _Adding(file, found[0]).edits()
-    return made, [file.finding("TFM147", Severity.REVIEW, found[0], _MESSAGE)] if made else []
+    return made, [said_of(file, found[0])] if made else []
+
+
+def said_of(file: ParsedFile, call: cst.Call) -> Finding:
+    """What is to be said about a call of `add_metrics` that is written into its model_fn."""
+    return file.finding("TFM147", Severity.REVIEW, call, _MESSAGE)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What `add_metrics` gives an Estimator: the function, what it takes, the keys of the dict that it returns."""
+
+    call: cst.Call
+    function: cst.FunctionDef | cst.Lambda
+    takes: tuple[str, ...]
+    keys: frozenset[str]
+    edits: tuple[Edit, ...]  # the call goes, and a function that is written elsewhere
+    is_at_top: bool  # the function can be called where it is
+
+
+def added_to(file: ParsedFile, made: cst.Call, others: Callable[[str], bool]) -> Added | None:
+    """What is added to the Estimator that a call makes; None where nothing is, or it is not plain what.
+
+    The Estimator is followed in the block that makes it, its function where that has nothing of the functions around.
+    `others` says whether another file may mean a name of this one.
+    """
+    if not adds_metrics(file.text):
+        return None
+    calls = [c for c in calls_in(file.module) if file.imports.resolve(c.func) in _ADDS]
+    found = [c for c in calls if _is_added(file, made, c)]
+    try:
+        return _added(file, made, found[0], others) if len(found) == 1 else None
+    except Blocked:
+        return None
+
+
+def _is_added(file: ParsedFile, made: cst.Call, call: cst.Call) -> bool:
+    """Whether metrics are added to this Estimator: as it is made, or by the only name that it has in its block."""
+    bound = bind(call, ("estimator", "metric_fn"), _ADD, "TFM103")
+    old = bound.get("estimator")
+    if old is made:
+        return True
+    assign = file.parents.get(made)
+    if not isinstance(assign, cst.Assign) or len(assign.targets) != 1 or not isinstance(old, cst.Name):
+        return False
+    if old.value != getattr(assign.targets[0].target, "value", None):
+        return False
+    line, later = file.parents[assign], file.parents.get(call)
+    if not isinstance(later, (cst.Assign, cst.Return)):
+        return False
+    target = later.targets[0].target if isinstance(later, cst.Assign) else None
+    if isinstance(later, cst.Assign) and (len(later.targets) != 1 or not isinstance(target, cst.Name)):
+        return False
+    place = file.parents[later]
+    scope = next(one for one in file.above(call) if isinstance(one, (cst.FunctionDef, cst.Lambda, cst.Module)))
+    same = isinstance(target, cst.Name) and target.value == old.value
+    uses = [node for node in name_nodes(scope) if node.value == old.value]
+    values = [node for name, node in bindings(scope) if name == old.value and not _is_part(node)]
+    together = file.parents.get(place) is file.parents.get(line) and file.range(made) < file.range(call)
+    # Under another name the Estimator without the metrics is not evaluated: nothing else reads its old one.
+    return together and len(values) == 1 + same and (same or len(uses) == 2)
+
+
+def _is_part(node: cst.CSTNode) -> bool:
+    """Whether a place that gives a value gives it to a part of what a name stands for, or calls a method of that."""
+    return isinstance(node, (cst.Attribute, cst.Subscript))
+
+
+def _added(file: ParsedFile, made: cst.Call, call: cst.Call, others: Callable[[str], bool]) -> Added | None:
+    bound = bind(call, ("estimator", "metric_fn"), _ADD, "TFM103")
+    given = bound.get("metric_fn")
+    around = path_to(file.module, call)
+    function, edits, at_top = _function(file, made, given, around, others)
+    if function is None:
+        return None
+    params = function.params
+    plain = (*params.kwonly_params, *params.posonly_params)
+    if plain or isinstance(params.star_arg, cst.Param) or params.star_kwarg is not None:
+        return None
+    takes = tuple(one.name.value for one in params.params)
+    if not takes or not set(takes) <= set(_TAKES) or any(one.default is not None for one in params.params):
+        return None
+    keys = _keys_of(function)
+    local = {
+        name
+        for one in around
+        if isinstance(one, cst.FunctionDef)
+        for name, node in bindings(one)
+        if node is not one and node is not function and not _is_part(node)
+    }
+    own = {name for name, _ in bindings(function)}
+    if keys is None or (not at_top and (names_in(function) - own) & local):
+        return None
+    return Added(call, function, takes, frozenset(keys), (*_call_is_gone(file, made, call), *edits), at_top)
+
+
+def _function(
+    file: ParsedFile,
+    made: cst.Call,
+    given: cst.BaseExpression | None,
+    around: Sequence[cst.CSTNode],
+    others: Callable[[str], bool],
+) -> tuple[cst.FunctionDef | cst.Lambda | None, list[Edit], bool]:
+    """The function that makes the metrics, the edits that take it out where it is, and whether it can be called there.
+
+    It is called at the top of the file, before the statement that makes the Estimator.
+    """
+    if isinstance(given, cst.Lambda):
+        return given, [], False
+    if not isinstance(given, cst.Name):
+        return None, [], False
+    scopes = [one for one in around if isinstance(one, cst.FunctionDef)]
+    for scope in (*reversed(scopes), file.module):
+        found = [node for name, node in bindings(scope) if name == given.value and node is not scope]
+        found = [node for node in found if not _is_part(node)]
+        if not found:
+            continue
+        (function, *more) = found
+        if more or not isinstance(function, cst.FunctionDef) or function.decorators or function.asynchronous:
+            return None, [], False
+        before = file.range(function) < file.range(path_to(file.module, made)[1])
+        if scope is file.module and function in file.module.body and before:
+            return function, [], True
+        uses = [node for node in name_nodes(scope) if node.value == given.value]
+        block = file.parents.get(function)
+        alone = isinstance(block, (cst.IndentedBlock, cst.Module)) and len(block.body) > 1
+        if len(uses) != 2 or not alone or (scope is file.module and others(given.value)):
+            return None, [], False
+        start, end = file.range(function)
+        first = file.text.rfind("\n", 0, start) + 1
+        return function, [Edit(first, file.text.find("\n", end) + 1 or len(file.text), ())], False
+    return None, [], False
+
+
+def _keys_of(function: cst.FunctionDef | cst.Lambda) -> set[str] | None:
+    """The keys of the dict that a function returns; None where it is not written out."""
+    if isinstance(function, cst.Lambda):
+        value: cst.BaseExpression | None = function.body
+    else:
+        returns = returns_in(function.body)
+        value = returns[0].value if len(returns) == 1 else None
+    if not isinstance(value, cst.Dict):
+        return None
+    keys = [string(e.key) if isinstance(e, cst.DictElement) else None for e in value.elements]
+    return None if None in keys else {str(key) for key in keys}
+
+
+def _call_is_gone(file: ParsedFile, made: cst.Call, call: cst.Call) -> list[Edit]:
+    """The Estimator in the place of `add_metrics(estimator, ...)`; a line that says `x = x` then goes."""
+    old = bind(call, ("estimator", "metric_fn"), _ADD, "TFM103")["estimator"]
+    later = file.parents.get(call)
+    line = file.parents.get(later) if later is not None else None
+    if isinstance(later, cst.Assign) and isinstance(old, cst.Name) and isinstance(line, cst.SimpleStatementLine):
+        if getattr(later.targets[0].target, "value", None) == old.value and len(line.body) == 1:
+            return [removal(file, line, keeps_block=False)]
+    (start, end), (first, last) = file.range(call), file.range(old)
+    return [Edit(start, first, ()), Edit(last, end, ())]
+
+
+def written_at_top(file: ParsedFile, added: Added, name: str) -> tuple[Kept | Written, ...] | None:
+    """The function under a name, as a statement at the top of the file; None where its lines cannot be put there."""
+    function = added.function
+    start, end = file.range(function)
+    indent = file.module.default_indent
+    if isinstance(function, cst.Lambda):
+        body = Kept(*file.range(function.body))
+        return (Written(f"def {name}({', '.join(added.takes)}):\n{indent}return ", start), body, Written("\n", start))
+    strings = [one for one in nodes_in(function) if isinstance(one, (cst.SimpleString, cst.FormattedString))]
+    if any("\n" in file.code(one) for one in strings) or not isinstance(function.body, cst.IndentedBlock):
+        return None
+    column = start - (file.text.rfind("\n", 0, start) + 1)
+    margin = file.text[start - column : start]
+    after = file.range(function.name)[1]
+    pieces: list[Kept | Written] = [Written(f"def {name}", start)]
+    at = after
+    for line in file.text[after:end].rstrip().split("\n"):
+        skipped = len(margin) if at > after and line.startswith(margin) else 0
+        if at > after and not skipped and margin and line.strip():
+            skipped = len(line) - len(line.lstrip())  # a comment or the end of a bracket, where any column will do
+        pieces += [Kept(at + skipped, at + len(line)), Written("\n", at)]
+        at += len(line) + 1
+    return tuple(pieces)
 
 
 class _Adding:
@@ -63,7 +250,7 @@ class _Adding:
             return []
         place, spec, given = own
         values = self._values(model, spec, takes)
-        added = self._keys(function)
+        added = _keys_of(function)
         entries = [
             (string(e.key) if isinstance(e, cst.DictElement) else None, e)
             for e in (given.elements if given is not None else ())
@@ -198,14 +385,5 @@ class _Adding:
         found = [name for one in takes for name in names[one] if one == "predictions" or name not in changed]
         return found if len(found) == len(takes) else None
 
-    def _keys(self, function: cst.FunctionDef) -> set[str] | None:
-        """The keys of the dict that a function returns; None where it is not written out."""
-        returns = returns_in(function.body)
-        value = returns[0].value if len(returns) == 1 else None
-        if not isinstance(value, cst.Dict):
-            return None
-        keys = [string(e.key) if isinstance(e, cst.DictElement) else None for e in value.elements]
-        return None if None in keys else {str(key) for key in keys}
 
-
-__all__ = ["adds_metrics", "with_added_metrics"]
+__all__ = ["Added", "added_to", "adds_metrics", "said_of", "with_added_metrics", "written_at_top"]

@@ -109,6 +109,8 @@ class _Said:
         for call in calls_in(caller.module):
             if project.function(caller, call.func) == (self.file, self.function):
                 calls.append(call)
+        if not own and any(isinstance(c.func, cst.Name) and c.func.value not in caller.imports.names for c in calls):
+            return None  # `import *` gives it the name, and may not give it those that the function reads
         mine = {id(node) for call in calls for node in name_nodes(call.func)}
         names = {one for one in caller.imports.names if self._is_it(project, caller, one)} | (
             {self.name} if own else set()
@@ -136,7 +138,8 @@ class _Said:
         return edits
 
     def _is_it(self, project: Project, caller: ParsedFile, name: str) -> bool:
-        return project.function(caller, cst.Name(name)) == (self.file, self.function)
+        """Whether a name that a file imports is the function; what `import *` stands for there is no name."""
+        return name.isidentifier() and project.function(caller, cst.Name(name)) == (self.file, self.function)
 
     def _is_other(self, caller: ParsedFile) -> bool:
         """Whether the function's name is that of something else in a file."""

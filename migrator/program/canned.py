@@ -22,8 +22,8 @@ from migrator.names.bare import bare
 from migrator.names.bindings import value_given
 from migrator.names.imports import dotted
 from migrator.names.symbols import is_new
-from migrator.program.added_metrics import adds_metrics, with_added_metrics
-from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, number, string
+from migrator.program.added_metrics import Added, added_to, adds_metrics, said_of, with_added_metrics, written_at_top
+from migrator.program.calls import bind, calls_in, functions_in, is_false, is_none, is_true, number, string
 from migrator.program.constant_inputs import is_constant, may_have_constant_inputs, pieces_of, with_constant_inputs
 from migrator.program.inline_servings import may_make_servings, with_named_servings
 from migrator.program.known import number_at, program_of, values_at
@@ -169,6 +169,20 @@ class _Function:
     given: tuple[tuple[str, cst.BaseExpression], ...]
 
 
+@dataclass(frozen=True)
+class _Metrics:
+    """The metrics that are added to a canned Estimator: the name of their function, and its lines at the top."""
+
+    added: Added
+    function: str
+    pieces: tuple[Kept | Written, ...]
+
+    def called(self, features: str, labels: str, predictions: str) -> str:
+        """The call in the model_fn."""
+        values = {"features": features, "labels": labels, "predictions": predictions}
+        return f"{self.function}({', '.join(values[one] for one in self.added.takes)})"
+
+
 @dataclass
 class _Writer:
     """Writes out what stands in a file; `exported` says that the program exports its models, to be served.
@@ -273,7 +287,9 @@ class _Writer:
         define = self._definitions(around)
         head = self._head_of(canned, bound, version, call, define)
         tf = self._tensorflow(call)
-        text, given = self._model(canned, bound, head, tf, version, around, define, call)
+        added = added_to(self.file, call, self._is_said_elsewhere) if version else None
+        metrics = self._metrics_function(added) if added is not None else None
+        text, given = self._model(canned, bound, head, tf, version, around, define, call, metrics)
         reads_config = _CONFIG in text
         if reads_config and any(parameter == "config" for parameter, _ in given):
             raise Blocked("TFM190", call, "`config`, which this Estimator is given, has the name of something else")
@@ -288,13 +304,35 @@ class _Writer:
             whole = self._indented(f"def {function}(features, labels, mode{extra}):\n{doc}{text}")
             anchor = self.file.range(call)[0]
             start, before, behind = self._top(around)
-            self.edits.append(Edit(start, start, (Written(f"{before}{whole}{behind}", anchor),)))
+            own = (Written(before, anchor), *metrics.pieces) if metrics is not None and metrics.pieces else ()
+            before = "\n" * _BLANK if own else before
+            self.edits.append(Edit(start, start, (*own, Written(f"{before}{whole}{behind}", anchor))))
+        if added is not None:
+            self.edits += added.edits
+            self.said.append(said_of(self.file, added.call))
         self._estimator(call, tf, function, given, bound, reads_config)
         message = "the predictions `all_class_ids` and `all_classes`, which never change, are left out"
         if version and head.kind != "numbers" and ".predict(" in self.file.bare and not self.exported:
             self._say("TFM193", call, message)
         if head.weights is not None and ".predict(" in self.file.bare:
             self._say("TFM195", call, f"the features that are predicted from need {head.weights} too, with any values")
+
+    def _is_said_elsewhere(self, name: str) -> bool:
+        return any(name in text for text in self.others)
+
+    def _metrics_function(self, added: Added) -> _Metrics | None:
+        """How the model_fn calls the function of metrics that are added, which may have to be written before it."""
+        if added.is_at_top:
+            assert isinstance(added.function, cst.FunctionDef)
+            return _Metrics(added, added.function.name.value, ())
+        name = added.function.name.value if isinstance(added.function, cst.FunctionDef) else "metric_fn"
+        others = [one for one in functions_in(self.file.module) if one.name.value == name]
+        if len(others) != 1 or name in self.file.names_at_top or isinstance(added.function, cst.Lambda):
+            name = _free(name, self.taken)
+        pieces = written_at_top(self.file, added, name)
+        if pieces is None:
+            raise Blocked("TFM103", added.call, "the function of these metrics cannot be read")
+        return _Metrics(added, name, pieces)
 
     def _indented(self, text: str) -> str:
         """Lines that are indented by four spaces, as the file has it."""
@@ -423,6 +461,7 @@ class _Writer:
         around: Sequence[cst.CSTNode],
         define: Callable[[str], cst.BaseExpression | None],
         call: cst.Call,
+        metrics: _Metrics | None,
     ) -> tuple[str, list[tuple[str, cst.BaseExpression]]]:
         """The body of the model_fn, and the parameters that it needs beside features, labels and mode."""
         local = self._local(around)
@@ -515,7 +554,8 @@ class _Writer:
         taken = {name for name, _ in given} | own | used
         names = heads.Names(tf, "features", "labels", "mode", "logits", lambda name: _free(name, taken))
         normalized = not is_false(bound.get("batch_norm")) and "batch_norm" in bound
-        lines += heads.spec_lines(head, names, training, normalized, self.exported)
+        added = None if metrics is None else heads.Added(metrics.called, metrics.added.keys)
+        lines += heads.spec_lines(head, names, training, normalized, self.exported, added)
         return "".join(f"{_INDENT}{line}\n" for line in lines), given
 
     def _without_line(self, name: str, value: cst.BaseExpression) -> None:

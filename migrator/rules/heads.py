@@ -205,13 +205,27 @@ class Names:
     fresh: Callable[[str], str]
 
 
+@dataclass(frozen=True)
+class Added:
+    """Metrics beside a head's own: their call, told the features, labels and predictions, and their keys."""
+
+    called: Callable[[str, str, str], str]
+    keys: frozenset[str]
+
+
 def spec_lines(
-    head: Head, names: Names, training: Callable[[str], list[str]], updates: bool, exported: bool
+    head: Head,
+    names: Names,
+    training: Callable[[str], list[str]],
+    updates: bool,
+    exported: bool,
+    added: Added | None = None,
 ) -> list[str]:
     """The lines of a model_fn from its logits on; `training` gives those that make the train_op of a loss.
 
     `updates` says that the model_fn has operations to run with every step (moving averages of batch normalization),
-    `exported` that the signatures of a head are wanted, and what these need of the predictions.
+    `exported` that the signatures of a head are wanted, and what these need of the predictions. Metrics that are
+    `added` compare the labels as they are given. Raises Blocked where they have the names of the head's own.
     """
     tf, fresh = names.tf, names.fresh
     predictions = fresh("predictions")
@@ -253,9 +267,17 @@ def spec_lines(
         *(f"    {line}" for line in _answer(head, names, predictions, exported)),
     ]
     loss, metrics = fresh("loss"), fresh("eval_metric_ops")
-    made, losses, labels, weights = _loss(head, names, loss)
+    more, target = fresh("metrics"), names.labels
+    if added is not None:
+        target = fresh("targets")  # they compare the labels as they were given
+        lines.append(f"{more} = {added.called(names.features, names.labels, predictions)}")
+    made, losses, labels, weights = _loss(head, names, loss, target)
     lines += made
     entries = _metrics(head, names, labels, losses, compared, weights)
+    if added is not None:
+        if not added.keys.isdisjoint(entry.split('"')[1] for entry in entries):
+            raise Blocked("TFM103", None, "`add_metrics` has another metric in the place of one of the Estimator")
+        entries = [*entries, f"**{more},"]
     lines += [f"{metrics} = {{", *(f"    {line}" for line in entries), "}"] if entries else []
     train_op = fresh("train_op")
     train = training(loss)
@@ -302,23 +324,26 @@ def _answer(head: Head, names: Names, predictions: str, exported: bool) -> list[
     return [f"{text}, export_outputs={{", *(f'    "{key}": {value},' for key, value in served.items()), "})"]
 
 
-def _loss(head: Head, names: Names, loss: str) -> tuple[list[str], str, str, str | None]:
-    """The lines that compute the loss; the names of the losses of examples, of the labels and of the weights."""
+def _loss(head: Head, names: Names, loss: str, labels: str) -> tuple[list[str], str, str, str | None]:
+    """The lines that compute the loss; the names of the losses of examples, of the labels and of the weights.
+
+    The labels as the loss takes them are called `labels`.
+    """
     tf, logits = names.tf, names.logits
-    labels, losses = names.labels, names.fresh("losses")
+    given, losses = names.labels, names.fresh("losses")
     lines = []
     weights = None
     if head.kind == _MULTI:
-        lines.append(f"{labels} = {tf}.reshape({labels}, [-1])")
+        lines.append(f"{labels} = {tf}.reshape({given}, [-1])")
         single = f"{tf}.nn.sparse_softmax_cross_entropy_with_logits(labels={labels}, logits={logits})"
         stock = f"{tf}.losses.sparse_softmax_cross_entropy({labels}, {logits})"
     elif head.is_binary:
-        lines.append(f"{labels} = {tf}.cast({tf}.reshape({labels}, [-1, 1]), {tf}.float32)")
+        lines.append(f"{labels} = {tf}.cast({tf}.reshape({given}, [-1, 1]), {tf}.float32)")
         single = f"{tf}.nn.sigmoid_cross_entropy_with_logits(labels={labels}, logits={logits})"
         stock = f"{tf}.losses.sigmoid_cross_entropy({labels}, {logits})"
     else:
         size = "-1, 1" if head.size == "1" else f"-1, {head.size}"
-        lines.append(f"{labels} = {tf}.cast({tf}.reshape({labels}, [{size}]), {tf}.float32)")
+        lines.append(f"{labels} = {tf}.cast({tf}.reshape({given}, [{size}]), {tf}.float32)")
         single = f"{tf}.squared_difference({logits}, {labels})"
         stock = f"{tf}.losses.mean_squared_error({labels}, {logits})"
     if head.weights is not None:
@@ -329,9 +354,9 @@ def _loss(head: Head, names: Names, loss: str) -> tuple[list[str], str, str, str
         told = [f"{losses} = {single}"] if head.version else []  # an average that tf.contrib.learn did not measure
         return [*lines, f"{loss} = {stock}", *told], losses, labels, None
     lines.append(f"{losses} = {single}")
-    given = f"{losses}, {weights}" if weights is not None else losses
+    weighted = f"{losses}, {weights}" if weights is not None else losses
     reduction = f"{tf}.losses.Reduction.{head.reduction}"
-    lines.append(f"{loss} = {tf}.losses.compute_weighted_loss({given}, reduction={reduction})")
+    lines.append(f"{loss} = {tf}.losses.compute_weighted_loss({weighted}, reduction={reduction})")
     return lines, losses, labels, weights
 
 

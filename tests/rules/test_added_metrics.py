@@ -85,3 +85,80 @@ def test_what_is_not_plain_stays(old: str, new: str) -> None:
     assert text != PROGRAM
     result, findings = run(text)
     assert result == text and [f for f in findings if f.severity is Severity.MANUAL]
+
+
+CANNED = """\
+import numpy as np
+import tensorflow as tf
+
+SCALE = 100.0
+X = np.linspace(0.0, 1.0, 12, dtype=np.float32)
+COLUMNS = [tf.feature_column.numeric_column("x")]
+
+
+def data(epochs):
+    return tf.estimator.inputs.numpy_input_fn({"x": X}, 2 * X, batch_size=4, num_epochs=epochs, shuffle=False)
+
+
+def run(folder):
+    estimator = tf.estimator.LinearRegressor(COLUMNS, folder, optimizer=tf.train.FtrlOptimizer(0.2))
+
+    # in dollars
+    def rmse(labels, predictions):
+        dollars = predictions["predictions"] * SCALE
+        return {"rmse": tf.metrics.root_mean_squared_error(
+            labels * SCALE, dollars)}
+    estimator = tf.contrib.estimator.add_metrics(estimator, rmse)
+    estimator.train(data(None), steps=3)
+    return estimator.evaluate(data(1))
+
+
+print(run("m"))
+"""
+LAMBDA = 'lambda labels, predictions: {"mean": tf.metrics.mean(predictions["predictions"])}'
+DEFINED = CANNED[CANNED.index("    # in dollars") : CANNED.index("    estimator = tf.contrib")]
+WITHOUT = CANNED.replace(DEFINED, "")
+BEHIND = "\n\ndef rmse(labels, predictions, features):\n    return {'rmse': tf.metrics.mean(features['x'])}\n"
+INSTEAD = {
+    "at the top, behind": WITHOUT + BEHIND,
+    "another name": CANNED.replace("estimator = tf.contrib", "told = tf.contrib")
+    .replace("estimator.train", "told.train")
+    .replace("estimator.eval", "told.eval"),
+    "a lambda": WITHOUT.replace("add_metrics(estimator, rmse)", f"add_metrics(estimator, {LAMBDA})"),
+    "as it is made": WITHOUT.replace("= tf.estimator.Lin", "= tf.estimator.add_metrics(tf.estimator.Lin")
+    .replace("Optimizer(0.2))", f"Optimizer(0.2)), {LAMBDA})")
+    .replace("    estimator = tf.contrib.estimator.add_metrics(estimator, rmse)\n", ""),
+}
+
+
+def test_metrics_of_a_canned_estimator_compare_the_labels_as_they_are_given() -> None:
+    new = migrated(CANNED)
+    assert '"rmse": tf.keras.metrics.RootMeanSquaredError(name="rmse"),' in new and "def rmse" not in new
+    assert 'eval_metric_ops["rmse"].update_state(labels * SCALE, dollars)' in new
+    assert "targets = tf.cast(tf.reshape(labels, [-1, 1]), tf.float32)" in new and "add_metrics" not in new
+
+
+@pytest.mark.parametrize("case", INSTEAD)
+def test_metrics_of_canned_estimators_said_otherwise(case: str) -> None:
+    assert INSTEAD[case] != CANNED
+    assert "add_metrics" not in migrated(INSTEAD[case])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('{"rmse":', '{"average_loss":'),  # overrides the Estimator's own
+        ("dollars)}\n", "dollars)}\n    rmse = print\n"),
+        ("def run(folder):", "def run(folder, SCALE=1.0):"),  # the function reads what another one has
+        ("    # in dollars", "    @noted"),
+        ("(labels, predictions):", "(labels, predictions, config):"),
+        ("(labels, predictions):", "(labels, predictions, scale=2):"),
+        ("    estimator = tf.contrib", "    if input():\n        estimator = tf.contrib"),
+        ("    estimator = tf.contrib", "    told = tf.contrib"),  # it is evaluated without them
+        ("(estimator, rmse)", "(estimator, rmse)\n    estimator = tf.contrib.estimator.add_metrics(estimator, rmse)"),
+    ],
+)
+def test_metrics_of_canned_estimators_that_are_not_plain_stay(old: str, new: str) -> None:
+    text = CANNED.replace(old, new)
+    result, findings = run(text)
+    assert text != CANNED and result == text and [f for f in findings if f.severity is Severity.MANUAL]

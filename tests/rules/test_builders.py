@@ -68,7 +68,14 @@ def test_constructions_that_are_followed(case: str) -> None:
     assert "tf.estimator" not in results["task.py"][0] + results["model.py"][0]
 
 
+def test_names_of_import_star_are_no_names() -> None:
+    given = files(head="from other import *\nimport model as net\n", other="RATE = 0.1\n")
+    findings = [one for _, found in run_project(given).values() for one in found]
+    assert findings and "TFM905" not in [one.code for one in findings]
+
+
 STAYS = {
+    "called by a name of import star": files(call="build(UNITS)", head="from model import *\n"),
     "called twice": files(call="net.build(1)\nother = net.build(UNITS)"),
     "named in a third file": files(third="import model\n\nprint(model.build)\n"),
     "named as a text": files(call='net.build(UNITS)\nprint("build")'),
