@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from migrator.bridge.answers import is_public, public_names
@@ -109,6 +109,7 @@ class Bridged:
     `missing` are names that are gone and stand in functions, which the program may never come to.
 
     `eager` says that its operations are to run at once, where no graph is built, and `keras` that it uses Keras.
+    `of_graphs` are its lines that need a graph: they are told where another file of the program is eager.
     `respelled` says that some of its own names change, `switched` that it turns TensorFlow 2 off itself.
     """
 
@@ -122,6 +123,7 @@ class Bridged:
     blocking: list[Problem] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     remarks: list[Problem] = field(default_factory=list)
+    of_graphs: list[Problem] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -153,16 +155,20 @@ def bridge_file(
     handed: Handed | None = None,
     stars: Stars | None = None,
     read: tuple[Names, dict[str, str]] | None = None,
+    by_driver: Callable[[str], bool] = lambda symbol: True,
 ) -> Bridged:
     """Spells a file's names anew. `given` are names of TensorFlow that reach it through files of the project.
 
     `first` says that the file may be the first of its process to import TensorFlow. `read` is what `read_with_stars`
-    says of the text, where that is known.
+    says of the text, where that is known. `by_driver` says whether a symbol may be called outside of model functions
+    and input functions.
     """
     names, starred = read or read_with_stars(tree_of(text), given or {})
     stars = stars or Stars(unknown=any(not is_star_of_tensorflow(one) for one in names.stars))
     others = [n for n, origin in (given or {}).items() if origin in ("tensorflow", _V1) and n in names.module.names]
-    return _File(text, names, support, first, handed or Handed(), starred, stars, next(iter(others), None)).run()
+    return _File(
+        text, names, support, first, handed or Handed(), starred, stars, next(iter(others), None), by_driver
+    ).run()
 
 
 def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]:
@@ -186,10 +192,12 @@ class _File:
         starred: Mapping[str, str],
         stars: Stars,
         given: str | None,
+        by_driver: Callable[[str], bool],
     ) -> None:
         self.text = text
         self.starred = starred
         self.stars = stars
+        self.by_driver = by_driver
         self.handed = handed
         self.raw = text.encode("utf-8")
         self.starts = [0]
@@ -570,14 +578,14 @@ class _File:
         in_driver = [own for own in sessions if own.function is None or own.runs_estimators]
         needing = needing_default_graph(self.names.tree, meanings, supported)
         self.result.eager = self._is_eager()
+        for call in needing if not in_driver else ():
+            message = (
+                f"`{meanings[call.func]}` needs a graph, and TensorFlow 2 runs operations at once: put it into `with "
+                "tf.get_default_graph().as_default():`"
+            )
+            self.result.of_graphs.append(self._problem(call.func, "TFM158", message))
         if self.result.eager:
-            for call in needing if not in_driver else ():
-                name = meanings[call.func]
-                message = (
-                    f"`{name}` needs a graph, and TensorFlow 2 runs operations at once: put it into `with "
-                    "tf.get_default_graph().as_default():`"
-                )
-                self._remark(call.func, "TFM158", message)
+            self.result.remarks += self.result.of_graphs
         elif needing or in_driver:
             self._need(Kind.SUPPORT)
             self.result.used.add(FOR_ALL)
@@ -599,8 +607,18 @@ class _File:
 
     def _is_eager(self) -> bool:
         """Whether some of the file counts on operations that run at once, or on Keras models made where they do."""
-        read = {canonical(reference.origin) for reference in self.names.references}
-        return self.for_two or any(one in EAGER or one.startswith(_MADE_BY_KERAS) for one in read)
+        if self.for_two and any(map(self.by_driver, _plain(self.names))):
+            return True
+        for reference in self.names.references:
+            name, node = canonical(reference.origin), reference.nodes[-1]
+            if name in EAGER:
+                return True
+            if name.startswith(_MADE_BY_KERAS):
+                parent = self.parents.get(node)
+                called = isinstance(parent, ast.Call) and parent.func is node
+                if not called or self.by_driver(name):
+                    return True
+        return False
 
     # -- imports -----------------------------------------------------------------------------------------------------
 
@@ -962,7 +980,16 @@ def is_for_two(text: str, names: Names) -> bool:
     if not heads:
         return False
     compat = {b.name for b in imported if b.origin == _V1}
-    plain = {
+    if "compat.v1" in text and written_for_two(text, heads, compat):
+        return True
+    fates = [fate(name) for name in _plain(names)]
+    of_one = any(isinstance(one, (Compat, Renamed)) for one in fates)
+    return not of_one and any(isinstance(one, New) for one in fates)
+
+
+def _plain(names: Names) -> set[str]:
+    """The symbols of TensorFlow that a file reads as `tf.X`, but for Estimators, tf.contrib and tf.compat."""
+    return {
         name
         for reference in names.references
         if reference.head_origin == "tensorflow"
@@ -970,11 +997,6 @@ def is_for_two(text: str, names: Names) -> bool:
         and not reference.origin.startswith(_V1)
         and not name.startswith(("tf.estimator", "tf.contrib", "tf.compat"))
     }
-    if "compat.v1" in text and written_for_two(text, heads, compat):
-        return True
-    fates = [fate(name) for name in plain]
-    of_one = any(isinstance(one, (Compat, Renamed)) for one in fates)
-    return not of_one and any(isinstance(one, New) for one in fates)
 
 
 def _line(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> tuple[str, str, str]:

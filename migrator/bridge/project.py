@@ -56,6 +56,9 @@ _KERAS_MOVED = (
 )
 # Names of the support file that train on parameter servers.
 _ON_SERVERS = frozenset(("Estimator", "train_and_evaluate"))
+# Those by which a model_fn is fed with what a caller declares.
+_FED = frozenset(("build_raw_serving_input_receiver_fn", "ServingInputReceiver", "TensorServingInputReceiver"))
+_KERAS_MODELS = ("tf.keras.Sequential", "tf.keras.Model", "tf.keras.models")
 _PACKAGES = ("tensorflow", HOROVOD.partition(".")[0])
 #: What a file says that has sessions, or whose operations run at once.
 _OF_MAKERS = ("Session", "slim", "Supervisor", "enable_eager_execution", "enable_v2_behavior")
@@ -467,7 +470,16 @@ class _Project:
             text = keras.text
         names = self._read(path), names_of_stars(self._read(path).stars)
         read = names if text == self.texts[path] else None
-        bridged = bridge_file(text, support, self._given(path), first, self._handed(path), self._stars(path), read)
+        bridged = bridge_file(
+            text,
+            support,
+            self._given(path),
+            first,
+            self._handed(path),
+            self._stars(path),
+            read,
+            lambda symbol: self._is_by_driver(path, symbol),
+        )
         for name, line in keras.left:
             bridged.blocking.append(Problem(line, 1, "TFM157", f"`{name}` is of Keras 2, and {_NOT_IN_KERAS}"))
         for one in bridged.missing:
@@ -483,6 +495,19 @@ class _Project:
 
     def _comes_to(self, path: Path, missing: Missing) -> bool:
         """Whether a script that has a file is taken to come to a name that is gone, in a function of the file."""
+        known = self._scripts(path)
+        return not known or any(one.comes_to(missing.symbol, missing.function) for one in known)
+
+    def _makes_keras_models(self, path: Path) -> bool:
+        return any(canonical(one.origin).startswith(_KERAS_MODELS) for one in self._read(path).references)
+
+    def _is_by_driver(self, path: Path, symbol: str) -> bool:
+        """Whether a script that has a file is taken to call a symbol outside of model functions and input functions."""
+        known = self._scripts(path)
+        return not known or any(one.drives(symbol) for one in known)
+
+    def _scripts(self, path: Path) -> list[Reached]:
+        """What the scripts that have a file do, as far as it is known."""
         files = {one for reach in self.reaches.values() if path in reach for one in reach}
         roots = [one for one in files if files.isdisjoint(edge.importer for edge in self.imports.importers([one]))]
         for root in roots:
@@ -490,8 +515,7 @@ class _Project:
                 paths = [one for one in self.imports.reach(root) if one in self.imports.trees]
                 modules = {one: self._module(one) for one in paths}
                 self.known[root] = reached(modules, [self.imports.trees[one] for one in paths], root)
-        known = [self.known[root] for root in roots]
-        return not known or any(one.comes_to(missing.symbol, missing.function) for one in known)
+        return [self.known[root] for root in roots]
 
     def _module(self, path: Path) -> cst.Module | None:
         """A file's tree; None where it cannot be parsed."""
@@ -612,8 +636,12 @@ class _Project:
         shaped = (*(self.texts[path] for path in changing), *(one.text for one in below))
         if any(bridged.eager for bridged in done.values()):
             used.discard(FOR_ALL)
+            for bridged in done.values():
+                bridged.remarks += [one for one in bridged.of_graphs if one not in bridged.remarks]
         slim = any(bridged.slim for bridged in (*done.values(), *below))
         used |= _set_up(slim, not graphs and any(map(_SHAPES.search, shaped)))
+        if not used.isdisjoint(_FED) and any(map(self._makes_keras_models, changing)):
+            used.add("let_keras_models_take_any_shape")
         if self.clusters.in_process and not graphs and used & _ON_SERVERS:
             used.add("start_servers")
         if not needed:

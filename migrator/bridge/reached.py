@@ -25,7 +25,8 @@ class Reached:
     `always` are the symbols of a library that are read or called under no condition, `sometimes` those that are where a
     condition holds, `entered` the names of functions of the project all of which are called: what they read was seen.
     `mentioned` are the names that are read where the script comes to, for more than a call. `is_complete` says that the
-    whole script was evaluated: a function that is neither entered nor mentioned is never called then.
+    whole script was evaluated: a function that is neither entered nor mentioned is never called then. `driver` are the
+    symbols that are called outside of model functions and input functions.
     """
 
     always: frozenset[str]
@@ -33,6 +34,11 @@ class Reached:
     entered: frozenset[str]
     mentioned: frozenset[str]
     is_complete: bool
+    driver: frozenset[str] = frozenset()
+
+    def drives(self, symbol: str) -> bool:
+        """Whether the script has to be taken to call a symbol outside of model functions and input functions."""
+        return not self.is_complete or symbol in self.driver
 
     def comes_to(self, symbol: str, function: str) -> bool:
         """Whether the script has to be taken to come to a symbol in a function. What is not known is taken to be so."""
@@ -60,12 +66,13 @@ def reached(modules: Mapping[Path, cst.Module | None], trees: Sequence[ast.AST],
     known = [(one.operation.symbol, not one.conditions) for one in effects] + [*program.evaluator.symbols.items()]
     always = frozenset(canonical(symbol) for symbol, holds in known if holds)
     sometimes = frozenset(canonical(symbol) for symbol, _ in known) - always
+    driver = frozenset(canonical(one.operation.symbol) for one in program.effects)
     nodes = [*program.evaluator.called, *(node for graph in graphs for node in graph.entered)]
     defined = Counter(one.name for tree in trees for one in walked(tree) if isinstance(one, _FUNCTIONS))
     called = Counter(one.name.value for one in {*nodes} if isinstance(one, cst.FunctionDef))
     mentioned = frozenset(name for tree in trees for name in _mentioned(tree, frozenset(called)))
     partly = {name for name, count in called.items() if count < defined[name]}  # some of the functions of a name
-    return Reached(always, sometimes, frozenset(called) - partly, mentioned | partly, program.is_complete)
+    return Reached(always, sometimes, frozenset(called) - partly, mentioned | partly, program.is_complete, driver)
 
 
 def _mentioned(node: ast.AST, entered: frozenset[str]) -> Iterator[str]:

@@ -92,3 +92,57 @@ def told(python: str, program: Path, strategy: str) -> list[str]:
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Traceback" not in done.stderr
     return [line for line in done.stdout.splitlines() if line.startswith("told")]
+
+
+OF_KERAS = """
+import numpy as np
+import tensorflow as tf
+
+
+def create_model():
+    ones = tf.keras.initializers.Ones()
+    reshape = tf.keras.layers.Reshape([4], input_shape=(4,))
+    return tf.keras.Sequential([reshape, tf.keras.layers.Dense(1, kernel_initializer=ones)])
+
+
+def model_fn(features, labels, mode):
+    y = create_model()(features["x"])
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        outputs = {"serving_default": tf.estimator.export.PredictOutput({"y": y})}
+        return tf.estimator.EstimatorSpec(mode, predictions={"y": y}, export_outputs=outputs)
+    loss = tf.losses.mean_squared_error(labels, y)
+    train_op = tf.train.GradientDescentOptimizer(0.0).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensors(({"x": np.ones([3, 4], "float32")}, np.ones([3, 1], "float32")))
+
+
+def main(_):
+    estimator = tf.estimator.Estimator(model_fn)
+    estimator.train(input_fn)
+    image = tf.placeholder(tf.float32, [None, 2, 2])
+    serving = tf.estimator.export.build_raw_serving_input_receiver_fn({"x": image})
+    path = estimator.export_savedmodel("exported", serving)
+    with tf.Session(graph=tf.Graph()) as session:
+        saved = tf.saved_model.loader.load(session, ["serve"], path.decode()).signature_def["serving_default"]
+        x, y = saved.inputs["x"].name, saved.outputs["y"].name
+        print("told", session.run(y, {x: np.full([1, 2, 2], 2.0)}).tolist())
+
+
+if __name__ == "__main__":
+    tf.app.run()
+"""
+
+
+def test_serving_placeholders_beside_keras_models_of_other_shapes(tmp_path: Path) -> None:
+    old, new = tmp_path / "old" / "program.py", tmp_path / "new" / "program.py"
+    for path in (old, new):
+        path.parent.mkdir()
+        path.write_text(OF_KERAS)
+    done = CliRunner().invoke(command, ["--style", "bridge", str(new)])
+    assert done.exit_code == 0, done.output
+    assert told(str(migrated_python()), new, "") == ["told [[8.0]]"]
+    if TENSORFLOW1:  # Keras of TensorFlow 2.15 looks at the shape
+        assert told(TENSORFLOW1, old, "") == ["told [[8.0]]"]

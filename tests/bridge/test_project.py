@@ -433,3 +433,60 @@ def test_a_user_that_cannot_go_stays() -> None:
 def test_import_of_a_module_that_is_no_more(module: str, two: str) -> None:
     texts, _ = bridge({"train.py": f"import {module}\n{two}" + BUILDS})
     assert module not in texts["train.py"]
+
+
+MAIN = """import tensorflow as tf
+from model import model_fn
+
+if __name__ == "__main__":
+    estimator = tf.estimator.Estimator(model_fn, "m")
+    estimator.train(lambda: None, steps=3)
+    image = tf.placeholder(tf.float32, [None, 2])
+    estimator.export_savedmodel("out", tf.estimator.export.build_raw_serving_input_receiver_fn({"x": image}))
+"""
+HOOK = """import tensorflow as tf
+
+
+class Hook(tf.estimator.SessionRunHook):
+    def begin(self):
+        self.step = tf.compat.v1.train.get_global_step()
+"""
+OF_KERAS = """import tensorflow as tf
+
+
+def create():
+    return tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(2,))])
+
+
+def model_fn(features, labels, mode):
+    return tf.estimator.EstimatorSpec(mode, predictions=create()(features["x"]))
+"""
+
+
+def set_up(files: dict[str, str]) -> tuple[set[str], list[tuple[str, int]]]:
+    """What the support file does when it is imported, and the lines that are to be put into a graph by hand."""
+    texts, findings = bridge(files)
+    lines = texts["keras_estimator.py"].splitlines()
+    told = [(Path(one.path).name, one.line) for one in findings if one.code == "TFM158"]
+    return {line[:-2] for line in lines if line.endswith("()") and line[:-2].isidentifier()}, told
+
+
+def test_keras_models_of_model_fns_leave_the_driver_its_default_graph() -> None:
+    done, told = set_up({"train.py": MAIN, "model.py": OF_KERAS})
+    assert done == {"build_in_default_graph", "let_keras_models_take_any_shape"} and told == []
+
+
+def test_keras_models_of_drivers_run_operations_at_once() -> None:
+    made = MAIN.replace("    image =", "    create()\n    image =").replace(
+        "import model_fn", "import create, model_fn"
+    )
+    done, told = set_up({"train.py": made, "model.py": OF_KERAS})
+    assert done == {"let_keras_models_take_any_shape"} and told == [("train.py", 8)]
+
+
+def test_files_for_both_versions_are_eager_where_their_drivers_compute() -> None:
+    with_hook = MODEL.replace("import tensorflow as tf\n", "import tensorflow as tf\nfrom hook import Hook\n")
+    files = {"train.py": MAIN, "model.py": with_hook, "hook.py": HOOK}
+    assert set_up(files) == ({"build_in_default_graph"}, [])
+    computed = f"{HOOK}\n\nCLASSES = tf.range(3).numpy()\n"
+    assert set_up({**files, "hook.py": computed}) == (set(), [("train.py", 7)])

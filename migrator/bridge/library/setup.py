@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import sys
 
+import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 
@@ -34,3 +35,20 @@ def let_tf_slim_find_its_layers():
         for symbol, value in symbols.items():
             if not hasattr(module, symbol):
                 setattr(module, symbol, value)
+
+
+def let_keras_models_take_any_shape():
+    """Keras models take inputs of other shapes than they declare, if their layers do, as in TensorFlow 1.15.
+
+    There a functional model did not look at the shape of its inputs, and a Sequential left that to its first layer.
+    """
+    sequential, functional = tf.keras.Sequential, tf.keras.Sequential.__bases__[0]
+
+    def of_first_layer(model):
+        return getattr(model, "_manual_input_spec", model.layers[0].input_spec if model.layers else None)
+
+    def of_nothing(model):
+        return getattr(model, "_manual_input_spec", None)
+
+    sequential.input_spec = property(of_first_layer, sequential.input_spec.fset)
+    functional.input_spec = property(of_nothing, functional.input_spec.fset)
