@@ -199,7 +199,10 @@ def emit_general_loss(
     indent = function.file.module.default_indent
     lines += [f"with tf.control_dependencies([{name}]):", f"{indent}{update}"] if waits else [update]
     mean = replicas and not loss.summed
-    lines.append(f"return {name} / self.distribute_strategy.num_replicas_in_sync" if mean else f"return {name}")
+    trained = name if loss.minimized is None else method.code(loss.minimized)
+    if mean and not trained.isidentifier():
+        trained = f"({trained})"
+    lines.append(f"return {trained} / self.distribute_strategy.num_replicas_in_sync" if mean else f"return {trained}")
     model.loss += lines
     model.own_metrics = len(outputs) > 1 or function.labels_by_key or not function.reads_labels
     return model

@@ -21,7 +21,8 @@ _REWRITTEN = ("tf.layers.", "tf.metrics.", "tf.losses.", "tf.summary.", "tf.cont
 def with_symbols_in_place(file: ParsedFile) -> ParsedFile:
     """The file with such names written out where they are called, and without the lines that gave them.
 
-    Only names that a function gives once, by a line of its own body, and that are nothing but called.
+    Only names that a function gives once, by a line of its own body, and that are nothing but called; and those that
+    the next line calls, and gives what comes of it: `optimizer = tf.train.AdamOptimizer`, `optimizer = optimizer(0.1)`.
     """
     if not any(f"= {alias}" in file.bare for alias in _spelled(file)):
         return file
@@ -70,6 +71,18 @@ class _Finder(cst.CSTVisitor):
                 continue
             self._take(node, line, target, value, calls.found)
 
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        for line, following in zip(node.body, node.body[1:]):
+            given, called = _given(line), _given(following)
+            if given is None or called is None or given[0] != called[0] or not isinstance(called[1], cst.Call):
+                continue
+            symbol = self.file.imports.tensorflow(given[1]) if isinstance(given[1], cst.Attribute) else None
+            function = called[1].func
+            alone = isinstance(function, cst.Name) and function.value == given[0]
+            if alone and [n.value for n in name_nodes(following)].count(given[0]) == 2 and _is_rewritten(symbol):
+                self.lines.add(line)
+                self.values[function] = given[1]
+
     def _is_scope(self, call: cst.Call) -> bool:
         return not call.args and self.file.imports.resolve(call.func) == "tf.get_variable_scope"
 
@@ -87,6 +100,19 @@ class _Finder(cst.CSTVisitor):
         if reads and len(bound) == 1 and all(n in known for n in reads):
             self.lines.add(line)
             self.values.update(dict.fromkeys(reads, value))
+
+
+def _given(line: cst.BaseStatement) -> tuple[str, cst.BaseExpression] | None:
+    """The name and the value of a line that only gives one."""
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return None
+    target = small.targets[0].target
+    return (target.value, small.value) if isinstance(target, cst.Name) else None
+
+
+def _is_rewritten(symbol: str | None) -> bool:
+    return symbol is not None and symbol.startswith((*_REWRITTEN, "tf.train."))
 
 
 def _told(body: cst.IndentedBlock) -> set[cst.CSTNode]:

@@ -56,7 +56,8 @@ class GeneralLoss:
 
     `expression` is what the EstimatorSpec says, `carved` what the method needs, `moved` every statement of any mode
     that goes to it, `collected` what `tf.losses.get_total_loss` adds up, and `summed` whether the last of TensorFlow
-    1's losses is a sum, which replicas add and do not average.
+    1's losses is a sum, which replicas add and do not average. `minimized` is what the training minimizes, where that
+    is not what the EstimatorSpec says.
     """
 
     expression: cst.BaseExpression
@@ -65,11 +66,12 @@ class GeneralLoss:
     regularized: bool
     collected: tuple[cst.BaseExpression, ...]
     summed: bool
+    minimized: cst.BaseExpression | None = None
 
     @property
     def nodes(self) -> tuple[cst.BaseExpression, ...]:
         """The expressions that the method computes from its statements."""
-        return (self.expression, *self.collected)
+        return (self.expression, *self.collected, *((self.minimized,) if self.minimized is not None else ()))
 
 
 def output_of(names: Sequence[str]) -> cst.BaseExpression:
@@ -79,8 +81,12 @@ def output_of(names: Sequence[str]) -> cst.BaseExpression:
     return cst.parse_expression("{" + ", ".join(f'"{name}": {name}' for name in names) + "}")
 
 
-def read_general_loss(body: Body, consumed: Collection[int]) -> GeneralLoss:
-    """Reads any loss; `consumed` are the statements that say something else. Raises Blocked (TFM301, TFM311)."""
+def read_general_loss(
+    body: Body, consumed: Collection[int], minimized: cst.BaseExpression | None = None
+) -> GeneralLoss:
+    """Reads any loss; `consumed` are the statements that say something else, `minimized` is another loss that the
+    training minimizes. Raises Blocked (TFM301, TFM311).
+    """
     found = []
     for mode in (TRAIN, EVAL):
         expression = body.piece("loss", mode)
@@ -97,7 +103,28 @@ def read_general_loss(body: Body, consumed: Collection[int]) -> GeneralLoss:
         _check_same_numbers(body, [first.expression, *first.collected, *nodes], tensors)
     if not first.carved.outputs:
         raise Blocked("TFM301", first.expression, "the loss reads no tensor of the network")
-    return replace(first, moved=first.moved | other.moved)
+    both = replace(first, moved=first.moved | other.moved)
+    return both if minimized is None else _with_minimized(body, both, consumed, minimized)
+
+
+def _with_minimized(
+    body: Body, loss: GeneralLoss, consumed: Collection[int], minimized: cst.BaseExpression
+) -> GeneralLoss:
+    """A loss that is reported, with another one that the training minimizes beside it. Raises Blocked (TFM301)."""
+    if loss.collected:
+        raise Blocked("TFM301", minimized, "what is minimized is not the loss of the EstimatorSpec")
+    trained = _general(body, minimized, consumed, TRAIN)
+    position = max(s.position for s, b in body.specs if TRAIN in s.modes and not is_none(b.get("loss")))
+    carved = carve(body, [(loss.expression, position), (minimized, position)], consumed, TRAIN)
+    if trained.collected or trained.summed != loss.summed or not trained.carved.outputs:
+        raise Blocked("TFM301", minimized, "what is minimized is not the loss of the EstimatorSpec")
+    return replace(
+        loss,
+        carved=carved,
+        moved=loss.moved | trained.moved,
+        regularized=loss.regularized or trained.regularized,
+        minimized=minimized,
+    )
 
 
 def _codes(body: Body, loss: GeneralLoss) -> list[str]:

@@ -250,6 +250,8 @@ class _Reader:
     def _stock_form(self, function: ModelFunction, expression: cst.BaseExpression) -> ModelFunction:
         """The function with one stock loss over labels and one tensor of the network."""
         body = self.read_body
+        if function.train.minimized is not None:
+            raise Blocked("TFM301", function.train.minimized, "the training minimizes another loss than is reported")
         loss = read_model_loss(body, expression)
         consumed = function.consumed | loss.statements
         self._training_is_apart(function.train, consumed)
@@ -270,7 +272,7 @@ class _Reader:
     def _general_form(self, function: ModelFunction) -> ModelFunction:
         """The function with a loss that a method of the model computes by the user's own statements."""
         self._training_is_apart(function.train, function.consumed)
-        loss = read_general_loss(self.read_body, function.consumed)
+        loss = read_general_loss(self.read_body, function.consumed, function.train.minimized)
         consumed = function.consumed | loss.moved
         self._check_rebinding(consumed)
         return replace(

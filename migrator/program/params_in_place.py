@@ -47,14 +47,18 @@ def _read(file: ParsedFile, call: cst.Call, elsewhere: Callable[[str], bool], ed
     if isinstance(params, cst.Name):
         params = _only_for(file, params, elsewhere)
     entries = _entries(file, params)
-    if function is None or not entries or elsewhere(function.name.value):
+    if function is None or entries is None or elsewhere(function.name.value):
         return
     if sum(node.value == function.name.value for node in name_nodes(file.module)) != 2:
         return
     held = {key: entry for key, entry in entries.items() if _is_symbol(file, entry.value)}
-    reads = _reads(file, function) if held else None
+    reads = _reads(file, function)
     if reads is None:
         return
+    if not isinstance(params, cst.Dict) or all(
+        string(getattr(one, "key", None)) is not None for one in params.elements
+    ):
+        edits.expressions.update(_defaults(file, reads, entries))
     gone: set[cst.CSTNode] = set()
     for key, entry in held.items():
         asked = [node for node, asked_for in reads.items() if asked_for == key]
@@ -71,19 +75,31 @@ def _read(file: ParsedFile, call: cst.Call, elsewhere: Callable[[str], bool], ed
         edits.expressions[params] = with_arguments(params, [one for one in params.args if one not in gone])
 
 
-def _entries(file: ParsedFile, params: cst.BaseExpression | None) -> Mapping[str, cst.DictElement | cst.Arg]:
-    """The entries of `{"a": b}`, or of `dict(a=b)`, by key; none of another expression."""
+def _defaults(
+    file: ParsedFile, reads: Mapping[cst.CSTNode, str], entries: Mapping[str, cst.DictElement | cst.Arg]
+) -> dict[cst.CSTNode, cst.BaseExpression]:
+    """The defaults of TensorFlow in `params.get("optimizer", tf.train.AdamOptimizer)`, where no entry has that key."""
+    found: dict[cst.CSTNode, cst.BaseExpression] = {}
+    for node, key in reads.items():
+        default = node.args[1].value if isinstance(node, cst.Call) and len(node.args) > 1 else None
+        if default is not None and key not in entries and _is_symbol(file, default):
+            found[node] = default.deep_clone()
+    return found
+
+
+def _entries(file: ParsedFile, params: cst.BaseExpression | None) -> Mapping[str, cst.DictElement | cst.Arg] | None:
+    """The entries of `{"a": b}`, or of `dict(a=b)`, by key; None where another expression may have others."""
     if params is None or file.may_have_comment(params):
-        return {}
+        return None
     if isinstance(params, cst.Dict):
         given = [one for one in params.elements if isinstance(one, cst.DictElement)]
         if len(given) < len(params.elements):
-            return {}  # what `**` adds may have the key as well
+            return None  # what `**` adds may have the key as well
         return {key: one for one in given if (key := string(one.key)) is not None}
     if isinstance(params, cst.Call) and dotted(params.func) == "dict" and "dict" not in file.names_at_top:
         named = {one.keyword.value: one for one in params.args if one.keyword is not None}
-        return named if len(named) == len(params.args) else {}
-    return {}
+        return named if len(named) == len(params.args) else None
+    return None
 
 
 def _only_for(file: ParsedFile, name: cst.Name, elsewhere: Callable[[str], bool]) -> cst.BaseExpression | None:

@@ -15,7 +15,7 @@ import libcst as cst
 from migrator.ir.values import Either, Operation, Value
 from migrator.names.imports import dotted, missing_file
 from migrator.program.assignments import assignments, changes_in_place
-from migrator.program.calls import nodes_in
+from migrator.program.calls import calls_in, nodes_in
 from migrator.program.made_optimizers import WRAPPERS, Clipping, MadeOptimizer, named_symbol
 from migrator.program.modes import TRAIN
 from migrator.program.parsed import Blocked, names_in
@@ -39,7 +39,8 @@ class TrainOp:
     file that makes it, where one does. `variables` are names of all trained variables, which a loss may read too.
     `saved` are the objects of a `tf.train.Checkpoint`, each with its name there and what it is ("step", "optimizer",
     or "" for a part of the network). `averages` are those of the weights that are kept, and `averaging` the names of
-    what keeps them. `outside` says that the optimizer is made by code around the model_fn, at `place`.
+    what keeps them. `outside` says that the optimizer is made by code around the model_fn, at `place`. `minimized` is
+    what is minimized where the EstimatorSpec reports another loss.
     """
 
     optimizer: cst.BaseExpression
@@ -59,6 +60,7 @@ class TrainOp:
     averaging: frozenset[str] = frozenset()
     outside: bool = False
     updates_keras: bool = False
+    minimized: cst.BaseExpression | None = None
 
 
 def read_train_op(node: cst.BaseExpression | None, loss: cst.BaseExpression, body: TrainBody) -> TrainOp:
@@ -79,8 +81,7 @@ class _Reader(Steps):
         harmless = self._harmless()
         value = self._found(final, node)
         assert value is not None
-        for one in value.applied:
-            self._check(one, loss, minimized)
+        others = [self._other_loss(one, loss, minimized) for one in value.applied]
         self._check_counting(value, node)
         if len(value.applied) > 1 or not value.applied[0].whole:
             message = "variables are trained by their names, which Keras changes: the bridge keeps them"
@@ -111,6 +112,7 @@ class _Reader(Steps):
             saved=tuple(self._saved()),
             averages=value.averages,
             averaging=frozenset(name for name, one in self.training.items() if self._averages(one)),
+            minimized=others[0],
         )
 
     def _found(self, final: Value, node: cst.BaseExpression) -> Runs:
@@ -367,15 +369,29 @@ class _Reader(Steps):
             return read_rate_of_helper(self.body, optimizer.call, optimizer.helper, consumed, steps)
         return read_rate(self.body, list(optimizer.made), consumed, steps)
 
-    def _check(self, applied: Applied, loss: cst.BaseExpression, minimized: Value) -> None:
-        if applied.differentiated is minimized:
-            return
+    def _other_loss(self, applied: Applied, loss: cst.BaseExpression, reported: Value) -> cst.BaseExpression | None:
+        """What is minimized, where that is another loss than the EstimatorSpec reports; None where it is the same.
+
+        It has to be there when the model is made: names that keep their values. Raises Blocked (TFM403).
+        """
+        if applied.differentiated is reported:
+            return None
         code = self.body.file.code
+        names = names_in(applied.loss)
         if code(applied.loss) != code(loss):
+            kept = not any(name in names for name, _ in self._given_after(applied.at))
+            if (
+                kept
+                and names
+                and not calls_in(applied.loss)
+                and self.trained.value(applied.loss) is applied.differentiated
+            ):
+                return applied.loss
             raise Blocked("TFM403", applied.loss, "what is minimized is not the loss of the EstimatorSpec")
         if isinstance(loss, cst.Name):
             message = "the loss changes after it is minimized: EstimatorSpec reports another one"
             raise Blocked("TFM403", applied.loss, message)
+        return None
 
 
 class _Others(cst.CSTVisitor):

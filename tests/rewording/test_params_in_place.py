@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from migrator.program.local_names import with_symbols_in_place
 from migrator.program.params_in_place import with_params_in_place
 from migrator.program.parsed import ParsedFile
 
@@ -60,6 +61,26 @@ def test_it_stands_where_it_is_read(reads: str, rate: str) -> None:
     body = f"    optimizer = tf.train.AdamOptimizer({rate})\n"
     made = 'tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n'
     assert said(TOP + MODEL.format(reads) + MADE) == TOP + MODEL.format(body) + made
+
+
+def test_a_default_that_the_params_leave() -> None:
+    made = 'tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n'
+    text = TOP + MODEL.format(GETS) + made
+    assert said(text) == TOP + MODEL.format("    optimizer = tf.train.FtrlOptimizer(0.1)\n") + made
+    unknown = text.replace('{"rate"', '{KEY: 2, "rate"')  # which may be that key
+    assert said(unknown) == unknown
+    assert said(text, "model_fn") == text
+    assert said(text.replace("{", "load({").replace("}", "})")) == text.replace("{", "load({").replace("}", "})")
+
+
+def test_a_class_of_which_the_next_line_makes_an_object() -> None:
+    lines = "    if mode:\n        made = tf.train.AdamOptimizer\n        made = made(0.1)\n"
+    text = TOP + MODEL.format(lines)
+    new = TOP + MODEL.format("    if mode:\n        made = tf.train.AdamOptimizer(0.1)\n")
+    assert with_symbols_in_place(ParsedFile.parse(Path("train.py"), text)).module.code == new
+    for other in ("made = made(made)", "made = made + 1", "other = made(0.1)", "made = make(0.1)"):
+        stays = text.replace("made = made(0.1)", other)
+        assert with_symbols_in_place(ParsedFile.parse(Path("train.py"), stays)).module.code == stays
 
 
 @pytest.mark.parametrize("name", ["P", "P: dict"])

@@ -187,3 +187,63 @@ def test_a_line_of_one_mode_that_tells_something(line: str) -> None:
     loss = "tf.losses.mean_squared_error(labels, out)"
     text = COMMON.format(test="mode == tf.estimator.ModeKeys.TRAIN", before="w = 1", there=line, loss=loss)
     assert not run_or_blocked(text)[1]
+
+
+APART = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    out = tf.layers.dense(features, 1)
+    average = tf.losses.mean_squared_error(labels, out)
+    total = tf.to_float(tf.shape(labels)[0]) * average
+    train_op = None
+    if mode == tf.estimator.ModeKeys.TRAIN:
+        train_op = tf.train.AdamOptimizer(0.1).minimize(average, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=total, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+print(estimator.evaluate(input_fn))
+"""
+MORE = """\
+        l2 = tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()])
+        more = total + l2
+"""
+MINIMIZED = {
+    "a part of it": (APART, "return average"),
+    "more than it": (APART.replace("minimize(average,", "minimize(total + average,"), "return total + average"),
+    "more, of the training alone": (
+        APART.replace("        train_op =", MORE + "        train_op =").replace("minimize(average,", "minimize(more,"),
+        "return more",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MINIMIZED)
+def test_another_loss_is_minimized_than_is_reported(case: str) -> None:
+    text, returned = MINIMIZED[case]
+    new, problem = run_or_blocked(text)
+    assert not problem, problem
+    assert f"            self.loss_tracker.update_state(total)\n            {returned}\n" in new
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        APART.replace("    return tf.estimator", "    average = 2 * average\n    return tf.estimator"),
+        APART.replace("minimize(average,", "minimize(tf.square(total),"),  # a call, which may be one of collections
+        APART.replace("minimize(average,", "minimize(tf.losses.get_total_loss(),"),
+        APART.replace("    average = tf.losses", "    average = 3.0\n    average = average * tf.losses")
+        .replace("minimize(average,", "minimize(weight,")
+        .replace("    total =", "    weight = tf.get_variable('w', [])\n    total ="),
+    ],
+)
+def test_another_loss_that_is_not_there_when_the_model_is_made(text: str) -> None:
+    _, problem = run_or_blocked(text)
+    assert problem
