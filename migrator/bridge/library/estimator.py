@@ -18,6 +18,7 @@ from .eager import each_eagerly, eagerly
 from .exporting import export_all_saved_models, export_saved_model
 from .graph import Graph, Session
 from .servers import Workers
+from .setup import print_numbers_as_ever
 from .specs import EstimatorSpec, ModeKeys
 from .strategies import any_worker, modern_strategy, serve_coordinator, strategy_of
 from .unseen import UnseenSteps
@@ -157,6 +158,7 @@ class Estimator:
     def __init__(self, model_fn, model_dir=None, config=None, params=None, warm_start_from=None):
         if model_fn is None:
             raise ValueError("model_fn must be provided to Estimator.")
+        print_numbers_as_ever()
         if isinstance(config, dict):
             config = RunConfig(**config)
         config = config or RunConfig()
@@ -360,8 +362,6 @@ class Estimator:
                 break
             done += 1
         results = model.session.run({**model.metric_values, "global_step": model.step})
-        # Plain numbers, which print as the arrays of rank 0 did before NumPy 2.
-        results = {key: value.item() if isinstance(value, np.generic) else value for key, value in results.items()}
         with model.traced.graph.as_default():
             for hook in hooks:
                 hook.end(model.session)
@@ -371,7 +371,7 @@ class Estimator:
     def _write_summary(self, folder, results):
         """Writes what an evaluation found where TensorBoard looks for it."""
         step = int(results["global_step"])
-        found = ", ".join(f"{key} = {value}" for key, value in sorted(results.items()))
+        found = ", ".join(f"{key} = {value!s}" for key, value in sorted(results.items()))
         tf.compat.v1.logging.info("Saving dict for global step %d: %s", step, found)
         summary = tf.compat.v1.Summary()
         for key, value in results.items():

@@ -4,8 +4,15 @@ import importlib
 import importlib.util
 import sys
 
+import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
+
+
+def print_numbers_as_ever():
+    """A number of NumPy among others prints as `0.5` again, which is `np.float32(0.5)` from NumPy 2 on."""
+    if int(np.__version__.split(".")[0]) > 1:
+        np.set_printoptions(legacy="1.25")
 
 
 def keep_tensorflow_1_shapes():
