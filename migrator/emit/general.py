@@ -198,6 +198,9 @@ def emit_general_loss(
     update = f"self.loss_tracker.update_state({name})"
     indent = function.file.module.default_indent
     lines += [f"with tf.control_dependencies([{name}]):", f"{indent}{update}"] if waits else [update]
+    if replicas and loss.summed is None:
+        message = "which of its losses TensorFlow 1 notes last, and so whether replicas are averaged, is not known"
+        raise Blocked("TFM312", loss.expression, message)
     mean = replicas and not loss.summed
     trained = name if loss.minimized is None else method.code(loss.minimized)
     if mean and not trained.isidentifier():

@@ -55,9 +55,9 @@ class GeneralLoss:
     """A loss that a method of the model computes with the user's own statements.
 
     `expression` is what the EstimatorSpec says, `carved` what the method needs, `moved` every statement of any mode
-    that goes to it, `collected` what `tf.losses.get_total_loss` adds up, and `summed` whether the last of TensorFlow
-    1's losses is a sum, which replicas add and do not average. `minimized` is what the training minimizes, where that
-    is not what the EstimatorSpec says.
+    that goes to it, `collected` what `tf.losses.get_total_loss` adds up, and `summed` whether the loss that TensorFlow
+    1 notes last is a sum, which replicas add and do not average (None: not known). `minimized` is what the training
+    minimizes, where that is not what the EstimatorSpec says.
     """
 
     expression: cst.BaseExpression
@@ -65,7 +65,7 @@ class GeneralLoss:
     moved: frozenset[int]
     regularized: bool
     collected: tuple[cst.BaseExpression, ...]
-    summed: bool
+    summed: bool | None
     minimized: cst.BaseExpression | None = None
 
     @property
@@ -171,15 +171,52 @@ def collection_of(call: cst.Call, imports: ImportMap) -> str | None:
     return known.get(name, name.removeprefix("tf.GraphKeys."))
 
 
-def _is_summed(body: Body, nodes: Sequence[cst.CSTNode]) -> bool:
-    """Whether the last of tf.losses that the loss calls adds up its examples: Estimator does not average those."""
-    summed = False
-    for call in (call for node in nodes for call in calls_in(node)):
-        name = body.file.imports.resolve(call.func) or ""
-        if name.startswith("tf.losses.") and not name.startswith("tf.losses.get_"):
-            reductions = [body.file.imports.resolve(arg.value) or "" for arg in call.args]
-            summed = any(text.endswith("Reduction.SUM") for text in reductions)
+def _is_summed(body: Body, nodes: Sequence[cst.CSTNode]) -> bool | None:
+    """Whether the last loss that is computed, one of tf.losses or a loss object of Keras, adds up its examples:
+    Estimator does not average the losses of replicas then. None where a function of Keras comes behind such a sum: it
+    may stand for an object (keras_losses.py), which TensorFlow notes, or for itself.
+    """
+    summed: bool | None = False
+    for call in _as_they_run(nodes):
+        reducing = _reducing(body, call)
+        if reducing is not None:
+            values = [arg.value for arg in reducing.args]
+            names = [string(value) or body.file.imports.resolve(value) or "" for value in values]
+            summed = any(name.endswith("Reduction.SUM") or name == "sum" for name in names)
+        elif summed and (body.file.imports.resolve(call.func) or "").startswith("tf.keras.losses."):
+            summed = None
     return summed
+
+
+class _AsTheyRun(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Call] = []
+
+    def leave_Call(self, original_node: cst.Call) -> None:
+        self.found.append(original_node)
+
+
+def _as_they_run(nodes: Sequence[cst.CSTNode]) -> list[cst.Call]:
+    """The calls below some nodes, each behind those that give it its function and arguments."""
+    collector = _AsTheyRun()
+    for node in nodes:
+        walk(node, collector)
+    return collector.found
+
+
+def _reducing(body: Body, call: cst.Call) -> cst.Call | None:
+    """The call that says how the examples of a loss become one number, where ``call`` computes a loss that TensorFlow
+    notes as its last one; None for any other call.
+    """
+    imports = body.file.imports
+    name = imports.resolve(call.func) or ""
+    if name.startswith("tf.losses."):
+        return None if name.startswith("tf.losses.get_") or name == "tf.losses.add_loss" else call
+    maker = call.func
+    made = imports.resolve(maker.func) or "" if isinstance(maker, cst.Call) else ""
+    is_class = made.startswith("tf.keras.losses.") and made.rpartition(".")[2][:1].isupper()
+    return maker if isinstance(maker, cst.Call) and is_class else None
 
 
 def _is_bare_loss(node: cst.CSTNode, imports: ImportMap) -> bool:

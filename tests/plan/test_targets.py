@@ -372,6 +372,38 @@ def test_keras_losses_of_every_example_may_be_added_up() -> None:
     assert run(text)[0] == text and "TFM311" in manual(run(text)[1])
 
 
+@pytest.mark.parametrize("summed_last", [True, False])
+def test_the_loss_that_is_computed_last_says_whether_replicas_are_averaged(summed_last: bool) -> None:
+    """Run under TensorFlow 1.15.5 on two devices: each order gives the weights that it gives here."""
+    losses = [
+        "each = tf.keras.losses.Huber(reduction='none')(labels, logits)\n",
+        "summed = tf.losses.mean_squared_error(labels, logits, reduction=tf.losses.Reduction.SUM)\n",
+    ]
+    loss = "".join(losses if summed_last else losses[::-1]) + "loss = 0.1 * summed + tf.reduce_sum(each) * (1.0 / 4)"
+    new, findings = run(program(loss=loss), "mirrored")
+    assert manual(findings) == []
+    assert ("return loss / self.distribute_strategy.num_replicas_in_sync" in new) is not summed_last, new
+
+
+def test_a_function_of_keras_behind_a_summed_loss_may_be_an_object_that_decides() -> None:
+    loss = (
+        "summed = tf.losses.mean_squared_error(labels, logits, reduction=tf.losses.Reduction.SUM)\n"
+        "loss = 0.1 * summed + tf.keras.losses.MeanSquaredError()(labels, logits)"
+    )
+    text = program(loss=loss)
+    new, findings = run(text, "mirrored")
+    assert new == text and "TFM312" in manual(findings)
+    assert manual(run(text)[1]) == []
+
+
+def test_a_loss_inside_another_is_computed_before_it() -> None:
+    each = "tf.keras.losses.Huber(reduction='none')(labels, logits)"
+    loss = f"loss = tf.losses.compute_weighted_loss({each}, reduction=tf.losses.Reduction.SUM)"
+    new, findings = run(program(loss=loss), "mirrored")
+    assert manual(findings) == []
+    assert "num_replicas_in_sync" not in new.partition("def compute_loss")[2].partition("model = Model")[0], new
+
+
 def test_moving_averages_of_replicas_become_their_mean_after_a_training() -> None:
     network = "net = tf.layers.batch_normalization(features, training=mode == tf.estimator.ModeKeys.TRAIN)"
     given = "config=tf.estimator.RunConfig(train_distribute=tf.distribute.MirroredStrategy())"
