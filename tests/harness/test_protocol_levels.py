@@ -389,6 +389,22 @@ class TestHorizon:
         level = judged(flat(s30=1.2), limits)
         assert level.reason is Reason.BEYOND_TRUSTED_HORIZON
 
+    @pytest.mark.parametrize(("share", "reason"), [(0.04, None), (0.1, Reason.BEYOND_TRUSTED_HORIZON)])
+    def test_losses_that_are_apart_all_along_are_never_equal(self, share: float, reason: Reason | None) -> None:
+        # Noise of ten times as much every ten steps is expected to hide a loss that is doubled at step 100, and goes
+        # another way in every batch. A twentieth of the loss is the least that counts.
+        steps = range(1, 121)
+        ours = [1.0 + 0.01 * math.sin(n) for n in steps]
+        theirs = [one * (1 + share * (n >= 80)) for n, one in zip(steps, ours, strict=True)]
+        limits = with_floors(lambda n: 1e-6 * 10 ** (n / 10) if n <= 25 else math.inf, steps=120)
+        original, migrated = (losses_only({"local:0": losses}) for losses in (ours, theirs))
+        control = losses_only({"local:0": [1.01 * one for one in ours]})
+        level = l5_trajectory.judge(original, migrated, control, {}, limits, "a rate 1% higher")
+        assert level.reason is reason, level.summary
+        noisy = [one * (1 + share * (n >= 80) * (-1) ** n) for n, one in zip(steps, ours, strict=True)]
+        level = l5_trajectory.judge(original, losses_only({"local:0": noisy}), control, {}, limits, "a rate 1% higher")
+        assert level.status is Status.EQUIVALENT, level.summary
+
     def test_a_control_that_ends_early_ends_the_horizon(self) -> None:
         short = losses_only({"local:0": [1.01] * 20})
         level = judged(flat(), with_floors(lambda n: 1e-6), short)

@@ -5,6 +5,7 @@ trainers that step in a fixed order.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from migrator.harness.protocol import causes, judging, measurements
@@ -113,6 +114,34 @@ def _beyond(
     return None
 
 
+#: Where noise hides single losses, means of so many of them still tell: losses are apart all along where the mean of
+#: their differences is SHIFTED times what those vary by, this share of the losses, and this share of their range.
+BLOCK, SHIFTED, OF_LOSS, OF_RANGE = 20, 3.0, 0.05, 0.005
+
+
+def _shifted(found: Judgement, trusted: int, when: Callable[[Quantity, int], int]) -> str | None:
+    """Where the losses of all steps of a stretch that cannot be judged are apart in one direction, which noise does not
+    do: it moves weights about, and what comes of it differs from batch to batch.
+    """
+    rows = [f for f in found.findings if f.is_value and f.quantity.family == LOSS]
+    finite = [f for f in rows if isinstance(f.outcome.original, float) and isinstance(f.outcome.migrated, float)]
+    for name in sorted({f.quantity.name for f in finite}):
+        mine = [f for f in finite if f.quantity.name == name]
+        ours = [float(f.outcome.original or 0.0) for f in mine]
+        span = max(ours) - min(ours)
+        later = [f for f in mine if when(f.quantity, f.step) > trusted]
+        size = max(BLOCK, len(later) // 10)
+        for start in range(0, len(later) - size + 1, size):
+            block = later[start : start + size]
+            losses = [float(f.outcome.original or 0.0) for f in block]
+            differences = [float(f.outcome.migrated or 0.0) - loss for f, loss in zip(block, losses, strict=True)]
+            mean = abs(statistics.fmean(differences))
+            level = statistics.fmean(map(abs, losses))
+            if mean > max(SHIFTED * statistics.pstdev(differences), OF_LOSS * level, OF_RANGE * span):
+                return f"{_span(block[0].step, block[-1].step)}: all losses are about {mean:.3g} apart, of {level:.3g}"
+    return None
+
+
 def _greatest(found: Judgement) -> Finding | None:
     return max(
         (f for f in found.findings if f.is_value and f.unjudged and f.quantity.family == LOSS),
@@ -199,6 +228,9 @@ def judge(
             f"equal to step {trusted}; {f.quantity} of step {f.step} is {ratio:.3g} noise floors apart, where a "
             "difference can no longer be told from noise"
         )
+    shifted = None if later is not None else _shifted(found, vouched, when)
+    if shifted is not None:
+        beyond = f"equal to step {trusted}; {shifted}, more than noise moves the losses of one batch and the next"
     return judging.outcome(
         level_id,
         title,
