@@ -58,3 +58,15 @@ def test_what_trains_on_the_same_batch_is_of_the_same_training(trainings: Any) -
 def test_where_the_original_trains_one_model_so_does_the_loop(trainings: Any) -> None:
     made, others = trainings(0, apart=False)
     assert not any(made.is_other(one, False) for one in folds()) and others == []
+
+
+def test_what_is_called_tells_whose_model_is_evaluated(trainings: Any) -> None:
+    made, _ = trainings(1)
+    first, second, third = folds()
+    models = [SimpleNamespace(variables=one) for one in (first, second, third)]
+    assert made.lies_elsewhere(models[:1]) is None  # nothing was trained
+    for one in (first, second):
+        made.is_other(one, False)
+    assert [made.lies_elsewhere([one]) for one in models] == [True, False, None]
+    assert made.lies_elsewhere(models[:2]) is None  # both at once
+    assert made.lies_elsewhere([SimpleNamespace(variables=[])]) is None

@@ -34,6 +34,8 @@ VERDICTS: dict[str, dict[str, tuple[str, str | None]]] = {
         "wrong_third": ("DIFFERENT", "L8"),
         "wrong_count": ("DIFFERENT", "L8"),
     },
+    # Models that are all evaluated after all were trained, each in a loop within a tf.function.
+    "late": {"migrated": ("EQUIVALENT", None), "wrong_second": ("DIFFERENT", "L8")},
     # Layers of one shape, made in another order.
     "towers": {"migrated": ("EQUIVALENT", None)},
     # A program that keeps its session (TFM199), and a rate 1 % higher.

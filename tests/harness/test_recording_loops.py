@@ -134,6 +134,39 @@ EAGER = """
 for batch in data(32, 1):
     print("step", float(train_step(batch)))
 """
+OVER_DATA = """
+
+@tf.function
+def every_step(batches):
+    for batch in batches:
+        train_step(batch)
+
+
+every_step(data(32, 1))
+"""
+WHILE = """
+
+@tf.function
+def every_step(batches):
+    done = tf.constant(0)
+    while done < 4:
+        train_step(next(batches))
+        done += 1
+
+
+every_step(iter(data(32, 1).repeat()))
+"""
+ASKING = """
+
+@tf.function
+def asking_step(batches):
+    train_step(next(batches))
+
+
+batches = iter(data(32, 1))
+for _ in range(4):
+    asking_step(batches)
+"""
 EVALUATED_EAGERLY = """
 mean_loss, error = tf.keras.metrics.Mean("loss"), tf.keras.metrics.MeanAbsoluteError("error")
 
@@ -410,7 +443,7 @@ def test_a_rate_one_per_cent_higher_shows(loops: Loops, one: tuple[Recording, Pa
     assert losses(recording)[1] != pytest.approx(losses(one[0])[1], rel=1e-4)
 
 
-@pytest.mark.parametrize("body", [WITHOUT_STRATEGY, EAGER])
+@pytest.mark.parametrize("body", [WITHOUT_STRATEGY, EAGER, OVER_DATA, WHILE, ASKING])
 def test_a_loop_without_a_strategy_is_recorded_alike(loops: Loops, one: tuple[Recording, Path], body: str) -> None:
     recording, _ = loops.run(body, initial=loops.save(one[0]))
     np.testing.assert_allclose(losses(recording), losses(one[0])[:4], rtol=2e-6)
@@ -423,8 +456,9 @@ def test_a_loop_without_a_strategy_is_recorded_alike(loops: Loops, one: tuple[Re
     assert recording.loop and len(recording.slots[3]) == 4
 
 
-def test_recorded_batches_take_the_place_of_an_eager_loops_own(loops: Loops, one: tuple[Recording, Path]) -> None:
-    other = EAGER.replace("data(32, 1)", "data(32, 7)")
+@pytest.mark.parametrize("body", [EAGER, OVER_DATA, WHILE, ASKING])
+def test_recorded_batches_take_the_place_of_a_loops_own(loops: Loops, one: tuple[Recording, Path], body: str) -> None:
+    other = body.replace("data(32, 1)", "data(32, 7)")
     recording, _ = loops.run(other, initial=loops.save(one[0]), replay=str(one[1] / "record"), steps=4)
     np.testing.assert_allclose(losses(recording), losses(one[0])[:4], rtol=2e-6)
 
@@ -484,6 +518,39 @@ def test_a_run_that_knows_the_first_batch_makes_its_step_once(loops: Loops, late
     assert again.twice and losses(again)[0] == losses(recording)[0]
 
 
+TWO_AT_ONCE = """
+with strategy.scope():
+    second = tf.keras.optimizers.Adam(0.1)
+
+
+def train_step(inputs):
+    features, labels = inputs
+    with tf.GradientTape() as tape:
+        loss = compute_loss(labels, model(features, training=True))
+    pairs = list(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    optimizer.apply_gradients(pairs[:2])
+    second.apply_gradients(pairs[2:])
+    return loss
+"""
+
+
+def test_a_first_step_of_several_optimizers_is_made_once_too(loops: Loops) -> None:
+    shown, _ = loops.run(TWO_AT_ONCE + COUNTED, steps=1, only_training=True)
+    assert shown.twice and shown.first_batch == 2
+    known = {"initial": loops.save(shown), "first_batch": 2}
+    recording, _ = loops.run(TWO_AT_ONCE + COUNTED, **known)
+    assert not recording.twice
+    assert [step.learning_rate for step in recording.steps] == pytest.approx([0.1, 0.1 / 2, 0.1 / 3])
+    assert all(np.array_equal(value, shown.initial[name]) for name, value in recording.initial.items())
+    assert recording.optimizer.name == shown.optimizer.name
+    # The first step, whose first rate alone depends on what is counted: 0.1 / 2 where it was made twice.
+    for name, value in shown.states[1].items():
+        moved, once = value - shown.initial[name], recording.states[1][name] - shown.initial[name]
+        np.testing.assert_allclose(once, moved * (2.0 if name.startswith("dense/") else 1.0), rtol=1e-4, atol=1e-7)
+    for name, slot in shown.slots[1].items():
+        np.testing.assert_allclose(recording.slots[1][name], slot, rtol=1e-5, atol=1e-8)
+
+
 KEEPING = """
 count = tf.Variable(0.0)
 averages = [tf.Variable(weight, trainable=False) for weight in model.trainable_variables]
@@ -538,7 +605,7 @@ def train_step(inputs):
 """
 
 
-@pytest.mark.parametrize("body", [WITHOUT_STRATEGY, EAGER])
+@pytest.mark.parametrize("body", [WITHOUT_STRATEGY, EAGER, WHILE])
 def test_a_loop_that_moves_its_weights_by_hand_is_recorded(
     loops: Loops, one: tuple[Recording, Path], body: str
 ) -> None:
@@ -585,6 +652,22 @@ def train_step(inputs):
 """
     with pytest.raises(UnrecordedTraining, match="gradients that no optimizer of Keras applies"):
         loops.run(step + EAGER)
+
+
+def test_gradients_that_python_adds_up_over_several_batches_are_not_recorded(loops: Loops) -> None:
+    body = """
+sums = None
+for number, (features, labels) in enumerate(data(32, 1)):
+    with tf.GradientTape() as tape:
+        loss = compute_loss(labels, model(features, training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    sums = gradients if sums is None else [one + more for one, more in zip(sums, gradients)]
+    if number % 2:
+        optimizer.apply_gradients(zip(sums, model.trainable_variables))
+        sums = None
+"""
+    with pytest.raises(UnrecordedTraining, match="gradients of several batches together"):
+        loops.run(body)
 
 
 def printed(folder: Path, word: str) -> list[list[float]]:

@@ -18,6 +18,17 @@ class LoopTrainings(object):
         self.others = []  # the same of each other training
         self.elsewhere = False  # whether another training than the recorded one went on last
 
+    def lies_elsewhere(self, models):
+        """Whether models (or layers) are those of another training than the recorded one; None where they are of none
+        that is known, or of several.
+        """
+        held = {id(copy) for model in models for variable in _variables(model) for copy in copies(variable)}
+        if not self.apart or not held:
+            return None
+        own = not self.own.keys().isdisjoint(held)
+        others = any(not known.keys().isdisjoint(held) for known in self.others)
+        return None if own == others else others
+
     def is_other(self, variables, goes_on):
         """Whether a step that trains these variables is of another training than the recorded one; if it ``goes_on``
         with the batch of the step before it, it is of the same.
@@ -38,3 +49,11 @@ class LoopTrainings(object):
         recorder.others.append(trained)
         self.others.append(trained)
         return True
+
+
+def _variables(model):
+    """The TensorFlow variables of a model or layer; none of one that was not built yet."""
+    try:
+        return [getattr(one, "_value", one) for one in model.variables]
+    except ValueError:
+        return []

@@ -22,3 +22,15 @@ class OwnCounts(object):
             self.counts = [(one, value) for one, value in self.began.values() if one.numpy() - value == 1]
         for one, value in self.counts:
             one.assign(value + (step - 1))
+
+    def start_within(self, tf, number, steps, make_variable):
+        """Adds operations behind the step of this ``number``, a tensor, that do the same where the next one is in the
+        same call: it is the one at this place in ``steps``. ``make_variable`` makes one of a value.
+        """
+        number = tf.cast(number, tf.int64)
+        coming = tf.gather(tf.constant([step - 1 for step in steps], tf.int64), tf.minimum(number, len(steps) - 1))
+        for one, value in self.began.values():
+            with tf.init_scope():
+                counts = make_variable(False)
+            counts.assign(tf.where(tf.equal(number, 1), tf.equal(one - value, 1), counts))
+            one.assign(tf.where(counts & (number < len(steps)), value + tf.cast(coming, one.dtype), one))

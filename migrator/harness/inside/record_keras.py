@@ -88,6 +88,7 @@ class Step(object):
         self.iteration = None
         self.gradients = None
         self.taken = []  # (gradient, variable) as a GradientTape gave them
+        self.of_earlier = 0  # how many of these are of batches before the last that the program asked for
         self.dropouts = []  # (rate, shape of an example, Sources) of every dropout that is at work
         self.mask_loops = []  # in how many loops recurrent layers, and the program itself, draw masks
         self.in_masks = False  # whether what draws is noted already
@@ -103,6 +104,8 @@ class Step(object):
         self.kept = []  # variables that a loop keeps beside the weights, as their averages
         self.assigned = []  # variables that are given values in a step that is run eagerly
         self.began = {}  # id -> (variable, its value before the step) of what a step by hand moves
+        self.elements = []  # the batches that a function asks a dataset for itself
+        self.replayed = []  # the variables that say whether recorded ones stand in their places
         self.moved = []  # variables that a step by hand gives values, beside those that it trains
 
     def as_noted(self, call):
@@ -164,6 +167,7 @@ class KerasRecorder(object):
             self.dispatcher = Dispatcher(["worker:0"])
         self.batch_losses = BatchLosses(tf)
         self.points = points.Points(plan)
+        self.called_in_loop = None  # what is told of layers that are called outside of steps
         self.place_in_loop = None  # what tells the place of a step in a loop of the program's own
         self.nudging = nudged.Nudging(plan)
         self.predictions = predictions.KerasPredictions(self)
@@ -759,6 +763,8 @@ class KerasRecorder(object):
     def call_layer(self, original, layer, *args, **kwargs):
         step = getattr(self.tracing, "step", None)
         if step is None:
+            if self.called_in_loop is not None:
+                self.called_in_loop(layer)
             return original(layer, *args, **kwargs)
         return step.layers.call(self.tf, original, layer, *args, **kwargs)
 

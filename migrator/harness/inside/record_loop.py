@@ -17,6 +17,7 @@ import contextlib
 import importlib
 import itertools
 import os
+import sys
 import time
 
 import batches
@@ -144,6 +145,8 @@ class LoopRecorder(object):
         self.seen = set()  # the kinds of steps that were traced since the outermost call began
         self.updated = []  # the metrics that were updated since
         self.metric_kinds = {}  # id of function -> metrics that it updates
+        self.evaluating = []  # the layers that a step of an evaluation, traced since the outermost call began, calls
+        self.evaluating_kinds = {}  # id of function -> those of its last trace
         self.counter = None
         self.traced_steps = 0  # in the call under way
         self.limit = recorder.limit
@@ -161,6 +164,7 @@ class LoopRecorder(object):
         self.evaluating_others = False
         self.trainings = loop_trainings.LoopTrainings(recorder)
         recorder.place_in_loop = self.place
+        recorder.called_in_loop = self.called if self.trainings.apart else None
         self.mesh = record_mesh.MeshSteps(self, Step, Trained, data_of)
         self.scheduled = record_scheduled.ScheduledSteps(self)
         self.plain = record_plain.PlainSteps(self, Step, Trained, data_of, kept_beside)
@@ -205,9 +209,14 @@ class LoopRecorder(object):
                 data, sizes = data_of(tf, args, kwargs or {}), sizes_of(tf, args, kwargs or {})
                 self.trained(strategy, steps, data, sizes=sizes)
         else:
-            self.seen.add("evaluate")
-            self.evaluated = steps[0] if steps else None
+            self.saw_evaluation(steps[0] if steps else None)
         return result
+
+    def saw_evaluation(self, step):
+        """A step of an evaluation was traced."""
+        self.seen.add("evaluate")
+        self.evaluated = step
+        self.evaluating = [] if step is None else step.layers.outermost
 
     def recordable(self, steps, **of):
         """Whether the steps of the replicas are of the form that is recorded; notes what is not. ``graph`` is None for
@@ -216,16 +225,25 @@ class LoopRecorder(object):
         graph = of.get("graph", self.tf.compat.v1.get_default_graph())
         for step in steps:
             problem = None
-            if step.gradients is None:
+            if step.gradients is None and self.is_of_other_keras():
+                problem = "what it imports as `keras`, which is Keras 3 (verify it with --keras 3)"
+            elif step.gradients is None:
                 problem = "a step that changes weights without a Keras optimizer"
             elif step.applied > max(1, len(step.optimizers)):
                 problem = "an optimizer that is given gradients several times in one step"
+            elif len(step.elements) > 1:
+                problem = "a step that asks for several batches itself"
             elif graph is not None and step.loss.graph is not graph:
                 problem = "a GradientTape inside a loop or branch of one step"
             if problem is not None:
                 self.folder.note_unrecorded(problem, sources.user_line())
                 return False
         return True
+
+    def is_of_other_keras(self):
+        """Whether the program has imported Keras 3 by its own name, where Keras 2 is recorded."""
+        recorded, other = self.recorder.keras_version, getattr(sys.modules.get("keras"), "__version__", "")
+        return str(recorded).startswith("2") and other.startswith("3")
 
     def trained(self, strategy, steps, data, **of):
         """Records a step; ``graph`` is None where it was run eagerly, ``sizes`` says how many of the examples each of
@@ -287,18 +305,34 @@ class LoopRecorder(object):
             tf.cond(number <= self.limit, write, lambda: tf.constant(False))
         if _in_loop(graph) and not recorder.coordinated:
             recorder.take_points_within(number, self.optimizer)
+            if recorder.points.given:
+                steps = [int(point["step"]) for point in recorder.points.given]
+                self.counts.start_within(tf, number, steps, _plain_variable)
 
     def is_other(self, step):
         """Whether a step is of another training than the recorded one."""
         return self.trainings.is_other([one for _, one in step.gradients or ()], self.parts.goes_on)
 
-    def leave(self):
-        """Another training goes on: what is evaluated from now on is its model."""
+    def turn_to(self, elsewhere):
+        """What is evaluated from now on is the model of another training (``elsewhere``), or of the recorded one."""
         self.write_evaluation()
         self.evaluation = Evaluation()
         if self.dirty:
             self.settle()
-        self.trainings.elsewhere = True
+        self.trainings.elsewhere = elsewhere
+
+    def called(self, *models):
+        """Models, or layers of theirs, are called outside of training: what is evaluated now is of their training."""
+        if self.passive or self.recorder.training_depth or self.evaluating_others or self.eager.running is not None:
+            return
+        elsewhere = self.trainings.lies_elsewhere(models)
+        if elsewhere is not None and elsewhere != self.trainings.elsewhere:
+            with self.tf.init_scope():
+                self.turn_to(elsewhere)
+
+    def leave(self):
+        """Another training goes on: what is evaluated from now on is its model."""
+        self.turn_to(True)
         if self.optimizer is not None and self.over() and self.recorder.only_training:
             raise SystemExit(0)
 
@@ -483,6 +517,11 @@ class LoopRecorder(object):
         if busy or again or not self.tf.executing_eagerly():
             return original(function, *args, **kwargs)
         known = self.kinds.get(id(function))
+        if known is not None and known[1] == "evaluate":
+            given = [one for one in (*args, *kwargs.values()) if isinstance(one, self.tf.Module)]
+            if self.trainings.lies_elsewhere(given) is None:  # metrics are modules, too
+                given = self.evaluating_kinds.get(id(function), [])
+            self.called(*given)
         if known is not None and (known[1] == "other" or (known[1] == "evaluate" and self.trainings.elsewhere)):
             if known[1] == "other":
                 self.leave()
@@ -510,7 +549,7 @@ class LoopRecorder(object):
                 if not any(metric is one for one in self.evaluation.metrics):
                     self.evaluation.add_metric(metric, eager_evaluation.held(metric))
         self.depth += 1
-        self.seen, self.updated = set(), []
+        self.seen, self.updated, self.evaluating = set(), [], []
         self.traced_steps = 0
         if self.folder.replay:
             data = raw_data_of(self.tf, args, kwargs)
@@ -524,6 +563,9 @@ class LoopRecorder(object):
             kind = next(one for one in ("train", "other", "evaluate") if one in self.seen)
             self.kinds[id(function)] = (function, kind)
             self.metric_kinds[id(function)] = self.updated
+            self.evaluating_kinds[id(function)] = self.evaluating
+            if kind == "evaluate":
+                self.called(*self.evaluating)
             if known is None and "train" in self.seen:
                 self.write_evaluation()
                 self.evaluation = Evaluation()
@@ -601,12 +643,12 @@ class LoopRecorder(object):
         return Evaluation()
 
     def saw_metric(self, metric):
-        if self.passive or self.recorder.training_depth or self.evaluating_others or self.trainings.elsewhere:
+        if self.passive or self.recorder.training_depth or self.evaluating_others:
             return
         if self.depth:
             if not any(metric is one for one in self.updated):
                 self.updated.append(metric)
-        elif self.tf.executing_eagerly() and self.recorder.plan.get("evaluate", True):
+        elif not self.trainings.elsewhere and self.tf.executing_eagerly() and self.recorder.plan.get("evaluate", True):
             self.eager.updating(metric)
 
     def metric_result(self, metric, original, *args, **kwargs):

@@ -349,9 +349,18 @@ class MeshSteps(object):
 
 def assigned(graph, variables):
     """Those of some variables that a traced step assigns."""
-    outside = {id(internal): id(external) for external, internal in graph.captures}
-    handles = {outside.get(id(one.inputs[0])) for one in graph.get_operations() if one.type in ASSIGNING}
+    handles = {id(outermost(graph, one.inputs[0])) for one in graph.get_operations() if one.type in ASSIGNING}
     return [variable for variable in variables if id(variable.handle) in handles]
+
+
+def outermost(graph, tensor):
+    """What a tensor of a function, or of a loop in one, is outside of all functions."""
+    while graph is not None:
+        captured = {id(internal): external for external, internal in getattr(graph, "captures", ())}
+        if id(tensor) not in captured:
+            break
+        tensor, graph = captured[id(tensor)], getattr(graph, "outer_graph", None)
+    return tensor
 
 
 def _slots_by_hand(moved, trained):

@@ -1,8 +1,8 @@
 """Records loops without ``strategy.run``: steps that are a ``tf.function``, and steps that are run eagerly.
 
 A ``tf.function`` that takes gradients and has an optimizer of Keras apply them is a step, as what ``strategy.run`` runs
-is one (record_loop.py). So is one that assigns new values to the variables itself, by hand: what such a step keeps
-beside them, as momenta, is known by its form.
+is one (record_loop.py); where it takes them in a loop of its graph, each turn of that is a step. So is one that assigns
+new values to the variables itself, by hand: what such a step keeps beside them, as momenta, is known by its form.
 
 Eagerly, a step begins where a GradientTape is entered and ends where the program asks for its next batch or enters the
 next tape after gradients were applied; all optimizers that applied some took part.
@@ -15,6 +15,7 @@ applied, the step counts as it is.
 """
 
 import importlib
+import inspect
 import os
 
 import batches
@@ -73,6 +74,8 @@ class PlainSteps(object):
         self.requests = 0  # how many batches the program has asked for
         self.first_batch = self.recorder.plan.get("first_batch")  # which of them is the first that it trains on
         self.starting = False  # whether it has that one
+        self.started = None  # the step that was made from the values to start from, and counts as it is
+        self.asking_for_replicas = 0  # how deep in an iterator of a strategy
         self.awaited = {}  # name -> value to start from, of variables that are yet to be made
 
     # -- steps that are a tf.function --
@@ -134,39 +137,108 @@ class PlainSteps(object):
         return record_mesh._artifact(watched)
 
     def traced(self, function, args, kwargs):
-        tf = self.tf
-        loop = self.loop
-        recorder = self.recorder
-        step = recorder.tracing.step = self.make_step()
+        step = self.make_step()
+        result, args, kwargs = self.trace(step, function, args, kwargs)
+        if step.loss is not None:
+            self.trained(step, args, kwargs)
+        elif not self.loop.seen and step.layers.outermost:
+            self.loop.saw_evaluation(step)
+        return result
+
+    def trace(self, step, function, args, kwargs):
+        """Calls a function, or the body of a loop, as a step. Returns its result and the arguments that it got."""
+        tf, loop, recorder = self.tf, self.loop, self.recorder
+        around, recorder.tracing.step = getattr(recorder.tracing, "step", None), step
         step.plain = True
         recorder.tracing.model = None
-        replayed = None
         try:
-            given, named = args, kwargs
             if recorder.folder.replay and not recorder.coordinated:
-                given, named, replayed = loop.replay(args, kwargs)
-            result = function(*given, **named)
+                args, kwargs, replayed = loop.replay(args, kwargs)
+                step.replayed += [] if replayed is None else [replayed]
+            result = function(*args, **kwargs)
         finally:
-            recorder.tracing.step = None
+            recorder.tracing.step = around
         graph = tf.compat.v1.get_default_graph()
         moved = record_mesh.assigned(graph, record_mesh.variables_read(graph))
         self.take_by_hand(step, moved)
         self.move_further(step)
         with tf.init_scope():
             loop.counts.note(moved)
-        if step.loss is not None and loop.is_other(step):
+        return result, args, kwargs
+
+    def trained(self, step, args, kwargs):
+        """Records a step that was traced."""
+        tf, loop = self.tf, self.loop
+        if loop.is_other(step):
             loop.seen.add("other")
-        elif step.loss is not None:
-            loop.seen.add("train")
-            if loop.recordable([step]):
-                if replayed is not None:
-                    with tf.init_scope():
-                        replayed.assign(True)
-                loop.trained(tf.distribute.get_strategy(), [step], self.data_of(tf, given, named))
-        elif not loop.seen and step.layers.outermost:
-            loop.seen.add("evaluate")
-            loop.evaluated = step
+            return
+        loop.seen.add("train")
+        if loop.recordable([step]):
+            with tf.init_scope():
+                for replayed in step.replayed:
+                    replayed.assign(True)
+            loop.trained(tf.distribute.get_strategy(), [step], self.data_of(tf, (*args, *step.elements), kwargs))
+
+    # -- loops in a tf.function, each of whose turns is a step --
+    def in_loop(self, place):
+        """A loop of AutoGraph, which is given the body at this ``place``."""
+
+        def loop(original, *args, **kwargs):
+            tf = self.tf
+            around = getattr(self.recorder.tracing, "step", None)
+            if around is None or not around.plain or tf.executing_eagerly() or len(args) <= place:
+                return original(*args, **kwargs)
+            graph, body = tf.compat.v1.get_default_graph(), args[place]
+
+            def turn(*iterates):
+                if tf.compat.v1.get_default_graph() is graph:
+                    return body(*iterates)  # a loop of Python, of which the graph knows nothing
+                return self.turn(around, body, iterates)
+
+            return original(*args[:place], turn, *args[place + 1 :], **kwargs)
+
+        return loop
+
+    def turn(self, around, body, iterates):
+        """One turn of a loop, which is a step if it trains, and else part of what is ``around`` it."""
+        step = self.make_step()
+        counts = [_numbered(one)[0] for one in iterates]
+
+        def numbered(*batches):
+            pairs = zip(counts, batches)
+            return body(*[batch if count is None else (count, batch) for count, batch in pairs])
+
+        result, batches, _ = self.trace(step, numbered, tuple(_numbered(one)[1] for one in iterates), {})
+        if step.loss is not None and step.applied:
+            self.trained(step, batches, {})
+            return result
+        around.layers.outermost += [
+            new for new in step.layers.outermost if not any(new is known for known in around.layers.outermost)
+        ]
+        if around.loss is None:  # of a loop within the step, which is not recorded
+            around.loss, around.taken = step.loss, step.taken
         return result
+
+    def element_within(self, original, iterator):
+        """A batch that a function asks for itself, as it is traced."""
+        element = original(iterator)
+        step = getattr(self.recorder.tracing, "step", None)
+        if step is None or not step.plain or self.asking_for_replicas:
+            return element
+        count, batch = _numbered(element)
+        if not step.elements and self.recorder.folder.replay and not self.recorder.coordinated:
+            (batch,), _, replayed = self.loop.replay((batch,), {})
+            step.replayed += [] if replayed is None else [replayed]
+        step.elements.append(batch)
+        return batch if count is None else (count, batch)
+
+    def for_replicas(self, original, *args, **kwargs):
+        """An iterator of a strategy asks those of its devices."""
+        self.asking_for_replicas += 1
+        try:
+            return original(*args, **kwargs)
+        finally:
+            self.asking_for_replicas -= 1
 
     # -- steps that are run eagerly --
     def busy(self):
@@ -209,6 +281,8 @@ class PlainSteps(object):
 
     def next_element(self, original, iterator):
         """The next batch of a dataset that the program asks for."""
+        if not self.tf.executing_eagerly():
+            return self.element_within(original, iterator)
         if self.busy():
             return original(iterator)
         self.end_of_step()
@@ -218,6 +292,7 @@ class PlainSteps(object):
             if self.step.loss is not None and not self.step.applied and self.unapplied is None:
                 self.unapplied = sources.user_line()
             self.step.key = None  # nothing was applied: it goes on with another batch
+            self.step.of_earlier = len(self.step.taken)
         self.counts[id(iterator)] = self.counts.get(id(iterator), 0) + 1
         if self.again is not None and self.again[0] is iterator:
             element, self.again = self.again[1], None
@@ -281,8 +356,16 @@ class PlainSteps(object):
             self.loop.leave()
             return original(optimizer, grads_and_vars, *args, **kwargs)
         self.loop.trainings.elsewhere = False
-        if self.loop.optimizer is None and self.starting:
-            if self.starts(step, optimizer, [pair for pair in grads_and_vars if pair[0] is not None]):
+        if self.loop.optimizer is None and self.carried(step, grads_and_vars):
+            what = "gradients of several batches together, which Python keeps between them (tf.Variables would be seen)"
+            self.loop.folder.note_unrecorded(what, self.line)
+            raise SystemExit(0)
+        if self.starting and (self.loop.optimizer is None or step is self.started):
+            pairs = [pair for pair in grads_and_vars if pair[0] is not None]
+            if step is self.started:
+                self.join(step, optimizer, pairs)
+            elif self.starts(step, optimizer, pairs):
+                self.started = step
                 return original(optimizer, grads_and_vars, *args, **kwargs)
         if self.loop.optimizer is None or (self.loop.over() and not step.goes_on):
             pairs = [pair for pair in grads_and_vars if pair[0] is not None]
@@ -291,6 +374,16 @@ class PlainSteps(object):
             step.applied += 1
             return optimizer.iterations
         return original(optimizer, grads_and_vars, *args, **kwargs)
+
+    def carried(self, step, pairs):
+        """Whether gradients that are applied are of earlier batches, too, and no variable has held those."""
+        of_last = {id(gradient) for gradient, _ in step.taken[step.of_earlier :]}
+        if not step.of_earlier or any(id(gradient) in of_last for gradient, _ in pairs):
+            return False
+        whole = self.make_step()
+        whole.layers.outermost += step.layers.outermost
+        whole.gradients, whole.assigned = pairs, step.assigned
+        return not self.kept_beside(self.tf, None, whole, ())
 
     def assign(self, original, variable, *args, **kwargs):
         """A call of ``variable.assign``, or of one that adds to it or takes away."""
@@ -380,11 +473,11 @@ class PlainSteps(object):
         self.again = (self.source, self.given_last)
 
     def is_plain(self, step):
-        """Whether all that the first step has trained is known when its gradients are applied: one optimizer applies
-        them, once, and the step keeps nothing beside its weights.
+        """Whether all that the first step has trained is known when its gradients are applied: each optimizer applies
+        some once, and the step keeps nothing beside its weights.
         """
         one = self.first[0]
-        alone = len(self.first) == 1 and one.applied == 1 and len(step.optimizers) == 1
+        alone = len(self.first) == 1 and one.applied == len(step.optimizers)
         return alone and not step.kept and one.asked == self.requests
 
     # -- the first step of a run that knows it --
@@ -421,11 +514,7 @@ class PlainSteps(object):
         if self.first or step.applied or step.loss is None or step.asked != self.requests:
             return False
         loop = self.loop
-        whole = self.make_step()
-        whole.layers.outermost += step.layers.outermost
-        whole.gradients, whole.optimizers = pairs, [optimizer]
-        whole.optimizer = self.recorder.together(whole.optimizers)
-        trained = self.make_trained(whole)
+        trained = self.make_trained(self.part(step, optimizer, pairs))
         # What the step has moved already, as averages of batches, is put back for as long as this takes.
         moved = [(variable, variable.numpy()) for variable, _ in self.before.values()]
         self.give(self.before.values())
@@ -434,11 +523,26 @@ class PlainSteps(object):
             loop.counts.note([variable for variable, _ in self.before.values()])
             with self.tf.init_scope():
                 loop.begin(trained, self.tf.distribute.get_strategy())
+            loop.parts.add_optimizers([optimizer])
             self.recorder.program["first_batch"] = self.first_batch
             self.eagerly, self.before = True, {}
             self.trained_on()
         self.give(moved)
         return began
+
+    def part(self, step, optimizer, pairs):
+        """What one of the optimizers of a step trains, as a step."""
+        part = self.make_step()
+        part.layers.outermost += step.layers.outermost
+        part.gradients, part.optimizers = pairs, [optimizer]
+        part.optimizer = self.recorder.together(part.optimizers)
+        return part
+
+    def join(self, step, optimizer, pairs):
+        """Takes what a further optimizer of the first step trains to what is recorded, before it has moved it."""
+        if not any(optimizer is one for one in self.loop.parts.optimizers):
+            with self.tf.init_scope():
+                self.loop.add(self.part(step, optimizer, pairs))
 
     def as_given(self, trained):
         """Whether what is trained has the values to start from."""
@@ -456,7 +560,18 @@ class PlainSteps(object):
         tape = self.tf.GradientTape
         parts.wrap(tape, "__enter__", self.enter)
         iterators = importlib.import_module("tensorflow.python.data.ops.iterator_ops")
-        parts.wrap(iterators.OwnedIterator, "__next__", self.next_element)
+        for name in ("__next__", "get_next"):
+            parts.wrap(iterators.OwnedIterator, name, self.next_element)
+        distributed = importlib.import_module("tensorflow.python.distribute.input_lib").DistributedIteratorBase
+        for name in ("get_next", "get_next_as_optional"):
+            parts.wrap(distributed, name, self.for_replicas)
+            record_mesh._artifact(getattr(distributed, name))
+        control_flow = importlib.import_module("tensorflow.python.autograph.operators.control_flow")
+        operators = importlib.import_module("tensorflow.python.autograph.operators")
+        for name in ("for_stmt", "while_stmt"):
+            place = list(inspect.signature(getattr(control_flow, name)).parameters).index("body")
+            for module in (control_flow, operators):
+                parts.wrap(module, name, self.in_loop(place))
         variables = importlib.import_module("tensorflow.python.ops.resource_variable_ops")
         if self.first_batch is not None:
             parts.wrap(variables.ResourceVariable, "__init__", self.made)
