@@ -126,6 +126,7 @@ def join(
     return {**support, **texts, **bridges.texts}, joined
 
 
+_READS_A_GRAPH = "tf.train.import_meta_graph"
 #: Whether names of a file mean what they did before another form changed it.
 Lends = Callable[[Path, frozenset[str]], bool]
 
@@ -156,6 +157,7 @@ class _Project:
         self.known: dict[Path, Reached] = {}
         self.rest: dict[Path, Bridged] = {}
         self.alone: set[Path] = set()
+        self.readers_of_graphs: set[Path] = set()  # that are told of
         self.of_keras: set[Path] = set()  # written files that need Keras 2
         self.eager: set[Path] = set()  # files of programs whose operations run at once
         self.result = Bridges()
@@ -668,6 +670,8 @@ class _Project:
                 self.result.add(path, problem, Severity.REVIEW)
         self._tell_slim(done)
         self._tell_importers(done)
+        if any(bridged.used for bridged in done.values()):
+            self._tell_readers_of_graphs()
         for start in group:
             self.result.programs.add(start)
             self.result.files.update(reaches[start])
@@ -762,6 +766,18 @@ class _Project:
                 "TensorFlow 2 now: import tensorflow.compat.v1 as tf"
             )
             self.result.add(edge.importer, Problem(1, 1, "TFM158", message), Severity.REVIEW)
+
+    def _tell_readers_of_graphs(self) -> None:
+        """Files that read graphs which Estimators of TensorFlow 1 wrote beside their checkpoints."""
+        message = (
+            "no `.meta` file is written beside an Estimator's checkpoints now: if it is one of those, use one that "
+            "TensorFlow 1 wrote, or build the graph with the model_fn"
+        )
+        for path in self.imports.trees.keys() - self.readers_of_graphs:
+            read = [one for one in self._read(path).references if canonical(one.origin) == _READS_A_GRAPH]
+            for one in read:
+                self.result.add(path, _problem(one.nodes[0], "TFM149", message), Severity.REVIEW)
+                self.readers_of_graphs.add(path)
 
     def _why(self, reach: Collection[Path]) -> str:
         """What the form that was tried before would have needed, shortly."""

@@ -164,6 +164,20 @@ is why.
 """,
     ),
     Rule(
+        "TFM149",
+        "a graph that Estimators of TensorFlow 1 wrote",
+        Severity.REVIEW,
+        """
+Beside each checkpoint an Estimator of TensorFlow 1 wrote its graph, `model.ckpt-100.meta`, and `graph.pbtxt` once. A
+bridge (TFM155) writes the checkpoint alone: its model is no such graph. What reads one with
+`tf.train.import_meta_graph` (to freeze the graph, say, or to look at weights) finds no file. Variables have their old
+names, so a `.meta` file that the program wrote on TensorFlow 1 goes with the new checkpoints, as long as the model_fn
+is the same. Else build the graph where it is read: placeholders for the features, a call of the model_fn with the
+mode "infer", and `tf.train.Saver().restore` of the checkpoint. Weights alone come from `tf.train.load_checkpoint`, a
+frozen graph also from what `export_saved_model` writes.
+""",
+    ),
+    Rule(
         "TFM185",
         "a file of TensorFlow 1 that no program here imports",
         Severity.REVIEW,

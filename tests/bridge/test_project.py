@@ -490,3 +490,26 @@ def test_files_for_both_versions_are_eager_where_their_drivers_compute() -> None
     assert set_up(files) == ({"build_in_default_graph"}, [])
     computed = f"{HOOK}\n\nCLASSES = tf.range(3).numpy()\n"
     assert set_up({**files, "hook.py": computed}) == (set(), [("train.py", 7)])
+
+
+READER = """import sys
+import tensorflow as tf
+
+
+def freeze(path):
+    with tf.Session(graph=tf.Graph()) as session:
+        saver = tf.train.import_meta_graph(path + ".meta")
+        saver.restore(session, path)
+        print(session.run(tf.trainable_variables()))
+
+
+freeze(sys.argv[1])
+"""
+
+
+def test_readers_of_graphs_that_estimators_wrote_are_told() -> None:
+    files = {"train.py": TRAIN.format(model="model"), "model.py": MODEL, "again.py": TRAIN.format(model="model")}
+    _, findings = bridge({**files, "freeze.py": READER})
+    told = [one for one in findings if one.code == "TFM149"]
+    assert [(one.path, one.line, one.severity) for one in told] == [("/p/freeze.py", 7, Severity.REVIEW)]
+    assert "TFM149" not in {one.code for one in bridge({"freeze.py": READER})[1]}, "a session wrote it"
