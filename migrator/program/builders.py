@@ -112,9 +112,8 @@ class _Said:
         if not own and any(isinstance(c.func, cst.Name) and c.func.value not in caller.imports.names for c in calls):
             return None  # `import *` gives it the name, and may not give it those that the function reads
         mine = {id(node) for call in calls for node in name_nodes(call.func)}
-        names = {one for one in caller.imports.names if self._is_it(project, caller, one)} | (
-            {self.name} if own else set()
-        )
+        bound = [one for one in caller.imports.names if one.isidentifier()]  # `from x import *` stands there as "*x"
+        names = {one for one in bound if self._is_it(project, caller, one)} | ({self.name} if own else set())
         others = [node for node in name_nodes(caller.module) if node.value in names | {self.name}]
         lines = [line for line in _import_lines(caller) if names & set(_bound_by(line))]
         known = {id(node) for line in lines for node in name_nodes(line)} | {id(self.function.name)} | mine

@@ -170,3 +170,10 @@ def test_configurations_and_specifications_go_to_their_calls(head: str) -> None:
 def test_those_that_somebody_else_may_mean_stay(files: dict[str, str]) -> None:
     results = run_project(files, strategy="one-device")
     assert "def make_config" in results["conf.py"][0]
+
+
+def test_names_that_a_star_brings_are_no_names_of_the_function() -> None:
+    given = files(constants="RATE = 0.1\n")
+    given["task.py"] = given["task.py"].replace("import model", "from constants import *\nimport model")
+    findings = [one for _, found in run_project(given).values() for one in found]
+    assert "TFM905" not in [one.code for one in findings]
