@@ -39,6 +39,7 @@ _OF_CONTRIB = {
     "conv2d_transpose": ("Conv2d_transpose", "conv2d_transpose", _CONTRIB),
     "batch_norm": ("BatchNorm", "batch_normalization", _NORMALIZED),
     "layer_norm": ("LayerNorm", "layer_normalization", _NORMALIZED),
+    "embed_sequence": ("EmbedSequence", "embedding", (("embeddings",) * 2,)),
 }
 _COLUMNS = ("input_layer", "dense_features", (("x_embedding/embedding_weights",) * 2,))
 WITHOUT_VARIABLES = (

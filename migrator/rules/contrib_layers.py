@@ -78,6 +78,10 @@ stride of 2, and `dropout` is given what it keeps. With those, losses agree with
                 "tf.contrib.layers.dropout(net, keep_prob=params.keep)",
                 "tf.keras.layers.Dropout(rate=1 - params.keep)(net, training=True)",
             ),
+            Example(
+                "tf.contrib.layers.embed_sequence(ids, vocab_size=100, embed_dim=8)",
+                'tf.keras.layers.Embedding(input_dim=100, output_dim=8, embeddings_initializer="glorot_uniform")(ids)',
+            ),
             Example("tf.contrib.layers.flatten(net)", "tf.keras.layers.Flatten()(net)"),
             Example(
                 "tf.contrib.layers.layer_norm(net, begin_norm_axis=-1)",
@@ -499,6 +503,40 @@ def _normalize_layer(site: Site, inputs: cst.BaseExpression, params: list[cst.Ar
     return call.with_changes(func=call.func.with_changes(args=named))
 
 
+def _once(site: Site, value: cst.BaseExpression) -> None:
+    if not is_false(value) and not is_none(value):
+        raise Blocked(_CODE, value, "`unique=` of embed_sequence is not carried over")
+
+
+_EMBEDDING = Layer(
+    "Embedding",
+    ("vocab_size", "embed_dim", "unique", "initializer", "regularizer", "trainable", "scope", "reuse"),
+    2,
+    {
+        "vocab_size": "input_dim",
+        "embed_dim": "output_dim",
+        "scope": "name",
+        "initializer": "embeddings_initializer",
+        "regularizer": "embeddings_regularizer",
+    },
+    {"initializer": ("embeddings_initializer", '"glorot_uniform"')},
+    {"unique": _once},
+)
+
+
+def _embed_sequence(site: Site) -> cst.BaseExpression:
+    """`embed_sequence(ids, 11, 4)`: a table, and a lookup in it."""
+    args = [arg for arg in site.call.args if arg.keyword is None or arg.keyword.value != "ids"]
+    given = [arg.value for arg in site.call.args if arg not in args]
+    ids, rest = (given[0], args) if given else split_inputs(site)
+    bound = dict(named_arguments(site, _EMBEDDING.parameters, rest))
+    sizes = [bound[name].value if name in bound else None for name in ("vocab_size", "embed_dim")]
+    if any(is_none(size) for size in sizes):
+        raise Blocked(_CODE, site.original, "this embed_sequence has no `vocab_size` or no `embed_dim` of its own")
+    kept = [arg for name, arg in bound.items() if name != "initializer" or not is_none(arg.value)]
+    return build(site, _EMBEDDING, ids, kept if len(kept) < len(bound) else rest)
+
+
 def _one_hot(site: Site) -> cst.BaseExpression:
     bound = site.arguments(("labels", "num_classes", "on_value", "off_value", "outputs_collections", "scope"), _CODE)
     if not set(bound) <= {"labels", "num_classes"}:
@@ -541,6 +579,7 @@ _RULES: dict[str, CallRule] = {
     "batch_norm": _batch_norm,
     "layer_norm": _layer_norm,
     "one_hot_encoding": _one_hot,
+    "embed_sequence": _embed_sequence,
 }
 CALLS: dict[str, CallRule] = {
     **{f"{module}.{name}": rule for module in _MODULES for name, rule in _RULES.items()},

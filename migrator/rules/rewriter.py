@@ -457,6 +457,10 @@ class Rewriter(Transformer):
         if name is not None and name.startswith("tf.losses."):
             reductions = (arg.value for arg in node.args if _is_reduction(self.imports.tensorflow(arg.value)))
             self._consumed.update(reductions)
+        if name is not None and name.endswith(".embed_sequence") and (self._splitting or self.splits_all):
+            self._split_tables.add(node)  # it looks up in its own table, as `"mod"` says
+            self._mixing.append((node, node))
+            self._check_tables()
         if node in self.tables.variables or owned:
             given = self.tables.variables[node] if node in self.tables.variables else weights.partitioner(name, node)
             if given is not None:

@@ -78,6 +78,12 @@ def test_a_table_may_be_looked_up_in_twice() -> None:
 @pytest.mark.parametrize(
     ("table", "net", "code"),
     [
+        (
+            "",
+            'with tf.variable_scope("words", partitioner=tf.fixed_size_partitioner(2)):\n'
+            '        net = tf.reduce_mean(tf.contrib.layers.embed_sequence(features["ids"], 12, 4), 1)',
+            "TFM796",
+        ),
         (SPLIT, NET, "TFM796"),  # of 12 rows in two parts, id 1 is row 6
         ("tf.get_variable_scope().set_partitioner(tf.fixed_size_partitioner(2))\n    " + TABLE, NET, "TFM796"),
     ],
