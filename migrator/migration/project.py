@@ -37,6 +37,7 @@ from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.reductions import reduced
 from migrator.program.relevant import around_programs, programs_in
 from migrator.program.settings_in_place import with_settings_in_place
+from migrator.program.shared_networks import with_shared_networks
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import find_places
 from migrator.program.walruses import with_plain_assignments
@@ -86,7 +87,8 @@ def _plain(
     chosen = with_called_tables(with_params_in_place(plain, elsewhere), files, elsewhere, unread)
     if chosen is not plain:  # what stood in a table or in params may be roundabout itself
         plain = with_plain_assignments(reduced(chosen, elsewhere))
-    return with_chosen_dropouts(with_numbers_by_mode(with_networks_by_mode(plain), files, elsewhere))
+    plain = with_shared_networks(with_networks_by_mode(plain), files)
+    return with_chosen_dropouts(with_numbers_by_mode(plain, files, elsewhere))
 
 
 def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:

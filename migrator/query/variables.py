@@ -26,6 +26,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 SCOPE = "tf.variable_scope"
+INPUT = "tf.keras.Input"
 LOOKUP = "tf.nn.embedding_lookup"
 _CELL = "tf.nn.rnn_cell."
 #: Recurrent cells that can be written for Keras, and their parameters.
@@ -130,13 +131,27 @@ class Variables:
     def _tensors(self, scope: Scope | None) -> dict[str, Value]:
         """The names that stand for tensors computed from the features here, those of functions around it included."""
         found: dict[str, Value] = {}
-        of_features, of_labels = _Sources(self.features), _Sources(self.labels)
+        of_features, of_labels = _Sources(self._is_source), _Sources(self.labels)
         while scope is not None and scope.kind != "module":
             for name, value in self.machine.store.held(scope).items():
                 if name not in found and self._is_tensor(value, of_features, of_labels):
                     found[name] = value
             scope = scope.outer
         return found
+
+    def is_tensor(self, value: Value) -> bool:
+        """Whether a value is a tensor that is computed from the features, and not from the labels."""
+        return self._is_tensor(value, _Sources(self._is_source), _Sources(self.labels))
+
+    def _is_source(self, value: Value) -> bool:
+        """Whether a value is features, or stands for some in a Keras model of the program."""
+        return self.features(value) or (isinstance(value, Operation) and value.symbol == INPUT)
+
+    def reads_features(self, values: Iterable[Value], without: Collection[Value]) -> bool:
+        """Whether one of some values is computed from features or labels in another way than by what is left out."""
+        return any(
+            one not in without and (self.features(one) or self.labels(one)) for one in self._all_behind(values, without)
+        )
 
     def _is_tensor(self, value: Value, of_features: _Sources, of_labels: _Sources) -> bool:
         """Whether a value is a tensor that is computed from the features, and not from the labels."""
@@ -275,6 +290,7 @@ def reuses(scope: Operation) -> bool:
 __all__ = [
     "CELLS",
     "GET",
+    "INPUT",
     "LOOKUP",
     "NEW",
     "PARAMETERS",

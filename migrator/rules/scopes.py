@@ -57,9 +57,12 @@ def _read(item: cst.WithItem, imports: ImportMap, own: OwnWeights) -> Scope:
         carried = item.item in own.scopes and key in ("reuse", "initializer", "regularizer")
         if not carried and not is_none(value) and not (key == "reuse" and is_false(value)):
             raise Blocked("TFM705", value, f"the variable scope sets `{key}`: give it to the layers inside")
-    name = bound.get("name_or_scope")
+    name, default = bound.get("name_or_scope"), bound.get("default_name")
     if is_none(name):
-        name = bound.get("default_name")
+        name = default
+    elif name is not None and default is not None and string(name) is None and string(default) is not None:
+        space = cst.SimpleWhitespace(" ")
+        name = cst.BooleanOperation(name, cst.Or(space, space), default)  # a parameter that is None most of the time
     if isinstance(name, cst.Call):
         if imports.resolve(name.func) != "tf.get_variable_scope":
             raise Blocked("TFM705", name, "the name of the variable scope is computed by a call")
