@@ -40,6 +40,7 @@ _OF_KERAS = ("tf.layers", "tf.keras", "tf.nn.rnn_cell", "tf.contrib", "tf.featur
 _GRAPHS_SWITCHES = ("tf.disable_v2_behavior", "tf.disable_eager_execution")
 _ELSEWHERE = (Kind.NONE, Kind.SUPPORT, Kind.SLIM)
 _HOROVOD = HOROVOD.partition(".")[0]
+_ESTIMATORS = "tensorflow_estimator"  # the package, which newer versions of TensorFlow do not need
 _BY_HAND = "take it out by hand"
 _OF_MODULES = frozenset(("__file__", "__name__", "__doc__", "__path__", "__spec__", "__builtins__"))
 COMMENT = "  # before TensorFlow: it chooses Keras 2"
@@ -691,7 +692,7 @@ class _File:
                 return self._of_support(found, alias.asname or alias.name)
             if origin == HOROVOD and binding.scope is self.names.module and binding.name in self.handed.exported:
                 return self._of_support(Home(Kind.SUPPORT, WORKERS, 2), local)
-            if origin.partition(".")[0] == _HOROVOD and not self.stays.get(binding, 0):
+            if origin.partition(".")[0] in (_HOROVOD, _ESTIMATORS) and not self.stays.get(binding, 0):
                 return None
             return old
         if origin == "tensorflow" or origin == _V1 or (isinstance(statement, ast.Import) and not alias.asname):

@@ -427,7 +427,7 @@ def _without_tensorflow(
     found = False
     for small in statement.body:
         if isinstance(small, cst.Import):
-            others = [a for a in small.names if canonical(dotted(a.name) or "").partition(".")[0] != "tf"]
+            others = [a for a in small.names if not _is_of_tensorflow(dotted(a.name))]
             if len(others) != len(small.names):
                 found = True
                 if others:
@@ -435,7 +435,7 @@ def _without_tensorflow(
                     kept.append(small.with_changes(names=[*others[:-1], last]))
                 continue
         elif isinstance(small, cst.ImportFrom) and not small.relative:
-            if canonical(dotted(small.module) or "").partition(".")[0] == "tf":
+            if _is_of_tensorflow(dotted(small.module)):
                 found = True
                 stays = _private(small)
                 kept += [] if stays is None else [stays]
@@ -444,6 +444,10 @@ def _without_tensorflow(
     if not found:
         return statement, False
     return (statement.with_changes(body=kept, leading_lines=[]) if kept else None), True
+
+
+def _is_of_tensorflow(module: str | None) -> bool:
+    return canonical(module or "").partition(".")[0] in ("tf", "tensorflow_estimator")
 
 
 def _private(line: cst.ImportFrom) -> cst.ImportFrom | None:

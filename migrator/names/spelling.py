@@ -12,6 +12,8 @@ _ROOTS = (
     ("tensorflow", "tf"),
     ("tf.compat.v1", "tf"),
     ("tf.compat.v2.compat.v1", "tf"),
+    ("tensorflow_estimator.compat.v1.estimator", "tf.estimator"),
+    ("tensorflow_estimator.estimator", "tf.estimator"),  # the same module, as editors like to import it
 )
 
 

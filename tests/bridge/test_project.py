@@ -513,3 +513,22 @@ def test_readers_of_graphs_that_estimators_wrote_are_told() -> None:
     told = [one for one in findings if one.code == "TFM149"]
     assert [(one.path, one.line, one.severity) for one in told] == [("/p/freeze.py", 7, Severity.REVIEW)]
     assert "TFM149" not in {one.code for one in bridge({"freeze.py": READER})[1]}, "a session wrote it"
+
+
+IMPORTS_OF_THE_PACKAGE = {
+    "from tensorflow_estimator import estimator": "estimator",
+    "import tensorflow_estimator as tfes": "tfes.estimator",
+    "import tensorflow_estimator": "tensorflow_estimator.estimator",
+    "if True:\n    import tensorflow_estimator as tfes\nelse:\n    tfes = tf": "tfes.estimator",
+}
+
+
+@pytest.mark.parametrize("line", IMPORTS_OF_THE_PACKAGE)
+def test_the_package_of_estimators_is_tf_estimator(line: str) -> None:
+    program = MODEL.replace("tf.estimator", IMPORTS_OF_THE_PACKAGE[line]).replace(
+        "import tensorflow as tf\n", f"import tensorflow as tf\n{line}\n"
+    )
+    train = f'\n\n{IMPORTS_OF_THE_PACKAGE[line]}.Estimator(model_fn, "m").train(lambda: None, steps=3)\n'
+    texts, findings = bridge({"train.py": program + train})
+    assert "tensorflow_estimator" not in texts["train.py"], "TensorFlow 2.21 comes without it"
+    assert {one.code for one in findings} == {"TFM155"}
