@@ -10,9 +10,10 @@ import libcst as cst
 
 from migrator.emit.layout import WIDTH
 from migrator.emit.names import free
-from migrator.program.calls import bind, is_docstring, is_false, is_none, string
+from migrator.names.bindings import dotted, names_changed
+from migrator.program.calls import bind, calls_in, is_docstring, is_false, is_none, number, parameters_of, string
 from migrator.program.classes import methods_named
-from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import bindings, returns_in
 from migrator.walking import walk
 
@@ -374,12 +375,13 @@ class _Reader:
 
     def _function(self, file: ParsedFile, function: cst.FunctionDef) -> Serving:
         """What a serving_input_receiver_fn becomes: its statements in a `tf.function` of what were placeholders."""
-        params = function.params
-        if params.params or params.kwonly_params or isinstance(params.star_arg, cst.Param) or params.star_kwarg:
-            raise Blocked("TFM142", function.name, "the serving_input_receiver_fn takes arguments")
         if not isinstance(function.body, cst.IndentedBlock):
             raise Blocked("TFM142", function.name, "the serving_input_receiver_fn stands on one line")
-        *statements, last = function.body.body
+        body = _without_defaults(function, function.body)
+        if body is not function.body and any(self._is_called(one, function) for one in self.project.files):
+            raise Blocked("TFM142", function.name, "this serving_input_receiver_fn is called elsewhere, too")
+        plain = function.with_changes(body=body)
+        *statements, last = body.body
         returned = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
         value = returned.value if isinstance(returned, cst.Return) else None
         if not isinstance(value, cst.Call):
@@ -398,13 +400,17 @@ class _Reader:
                 if several is not None:
                     made = self._of_comprehension(file, function, several, bound["features"])
                     return Serving(file, function, made)
-            entries, statements = self._receivers(file, function, statements, bound)
+            entries, statements = self._receivers(file, plain, statements, bound)
             features = self._text(file, bound["features"])
         else:
             raise Blocked("TFM142", value, "this serving_input_receiver_fn is not one that can be carried over")
         new = [statement.visit(self.rewriting(file)[0]) for statement in statements]
         made = self._make(file, function.name.value, entries, features, new)  # type: ignore[arg-type]
         return Serving(file, function, made)
+
+    def _is_called(self, file: ParsedFile, function: cst.FunctionDef) -> bool:
+        """Whether a file calls something of the name of a function."""
+        return any((dotted(one.func) or "").split(".")[-1] == function.name.value for one in calls_in(file.module))
 
     def _of_comprehension(
         self, file: ParsedFile, function: cst.FunctionDef, several: _Placed, features: cst.BaseExpression
@@ -666,6 +672,37 @@ class _Placed:
     loop: cst.CSTNode
     doc: tuple[cst.BaseStatement, ...]
     after: tuple[cst.BaseStatement, ...]
+
+
+def _without_defaults(function: cst.FunctionDef, body: cst.IndentedBlock) -> cst.IndentedBlock:
+    """The body of a function that an Estimator calls without arguments, its literal defaults in the places of their
+    names. Raises Blocked where it needs arguments, or gives such a name another value.
+    """
+    params = function.params
+    defaults: dict[str, cst.BaseExpression] = {}
+    for one in parameters_of(function):
+        literal = one.default is not None and (is_none(one.default) or number(one.default) is not None)
+        if literal and one.default is not None and one.name.value not in names_changed([body]):
+            defaults[one.name.value] = one.default
+    if len(defaults) < len(parameters_of(function)) or isinstance(params.star_arg, cst.Param) or params.star_kwarg:
+        raise Blocked("TFM142", function.name, "the serving_input_receiver_fn takes arguments")
+    if not defaults:
+        return body
+    new = body.visit(_Defaults({node: defaults[node.value] for node in name_nodes(body) if node.value in defaults}))
+    assert isinstance(new, cst.IndentedBlock)
+    return new
+
+
+class _Defaults(cst.CSTTransformer):
+    """Literals in the places of names."""
+
+    def __init__(self, said: dict[cst.Name, cst.BaseExpression]) -> None:
+        super().__init__()
+        self.said = said
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        value = self.said.get(original_node)
+        return updated_node if value is None else value.deep_clone()
 
 
 def _comprehension(file: ParsedFile, statements: Sequence[cst.BaseStatement], name: str) -> _Placed | None:

@@ -224,14 +224,20 @@ class _Networks:
     def _arguments(self, call: cst.Call, calls: Sequence[cst.Call]) -> Mapping[object, cst.Arg] | None:
         """The arguments by place or name, and what the function takes by itself where another call says it."""
         named = {arg.keyword.value for one in calls for arg in one.args if arg.keyword is not None}
+        function = self.file.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
+        defaults = {one.name.value: one.default for one in parameters_of(function)} if function is not None else {}
+        places: Sequence[object] = range(max(len(one.args) for one in calls))
+        stars = any(arg.star for one in calls for arg in one.args)
+        plain = function is not None and not stars and not function.params.posonly_params
+        if function is not None and plain and len(places) <= len(function.params.params):
+            places = [one.name.value for one in function.params.params]
+            named |= {str(places[at]) for one in calls for at, arg in enumerate(one.args) if arg.keyword is None}
         found: dict[object, cst.Arg] = {
-            at if arg.keyword is None else arg.keyword.value: arg for at, arg in enumerate(call.args)
+            places[at] if arg.keyword is None else arg.keyword.value: arg for at, arg in enumerate(call.args)
         }
         missing = named - found.keys()
         if not missing:
             return found
-        function = self.file.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
-        defaults = {one.name.value: one.default for one in parameters_of(function)} if function is not None else {}
         for name in sorted(missing):
             default = defaults.get(name)
             if default is None or not (is_true(default) or is_false(default) or number(default) is not None):

@@ -16,9 +16,11 @@ import libcst as cst
 from migrator.findings import Finding, Severity
 from migrator.names.bare import bare
 from migrator.program.calls import calls_in, functions_in
+from migrator.program.made_optimizers import WRAPPERS
 from migrator.program.parsed import ParsedFile, name_nodes
 from migrator.program.scopes import bindings
 from migrator.program.spread import Edit, Written
+from migrator.rules.optimizers import is_optimizer
 from migrator.walking import walk
 
 _CHAINED = re.compile(r"\b(\w+)\s*=\s*\1\s*\.\s*train\s*\(")
@@ -32,12 +34,13 @@ _NOT_ITS_OWN = ("tf.reset_default_graph", "tf.summary.FileWriterCache.clear")
 _RESET = re.compile(r"\b(reset_default_graph|FileWriterCache\s*\.\s*clear)\s*\(")
 _SESSIONS = ("tf.Session", "tf.InteractiveSession")
 _SESSION = re.compile(r"\b(Interactive)?Session\s*\(")
+_OPTIMIZER = re.compile(r"=[^=\n]*Optimizer\s*\(")
 
 
 def says_nothing(text: str) -> bool:
     """Whether a text may hold such a line."""
     text = bare(text)
-    return "RunConfig" in text or any(one.search(text) for one in (_CHAINED, _DELETED, _RESET, _SESSION))
+    return "RunConfig" in text or any(one.search(text) for one in (_CHAINED, _DELETED, _RESET, _SESSION, _OPTIMIZER))
 
 
 def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:
@@ -60,6 +63,10 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
             elif isinstance(scope, cst.FunctionDef) and _is_idle_config(file, scope, small):
                 gone.append((block, line))
                 message = "this RunConfig is given to no Estimator, and is left out"
+                said.append(file.finding("TFM124", Severity.REVIEW, small, message))
+            elif isinstance(scope, cst.FunctionDef) and _is_idle_optimizer(file, scope, small):
+                gone.append((block, line))
+                message = "nothing trains with this optimizer: it is left out"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif only_estimators and _is_beside(file, small):
                 gone.append((block, line))
@@ -169,6 +176,26 @@ def _is_idle_config(file: ParsedFile, scope: cst.FunctionDef, small: cst.BaseSma
         and len([n for n in name_nodes(scope) if n.value == target.value]) == 1
         and _only_settings(file, small.value)
     )
+
+
+def _is_idle_optimizer(file: ParsedFile, scope: cst.FunctionDef, small: cst.BaseSmallStatement) -> bool:
+    """An optimizer whose name only lines read that make another one of it: `opt = clip_gradients_by_norm(opt)`."""
+    name = _name_of_optimizer(file, small)
+    if name is None:
+        return False
+    lines = [line.body[0] for _, line in _lines(scope) if _name_of_optimizer(file, line.body[0]) == name]
+    inside = [node for line in lines for node in name_nodes(line) if node.value == name]
+    return len(inside) == len([node for node in name_nodes(scope) if node.value == name])
+
+
+def _name_of_optimizer(file: ParsedFile, small: cst.BaseSmallStatement) -> str | None:
+    """The name that a line gives an optimizer, where it calls nothing else."""
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not isinstance(small.value, cst.Call):
+        return None
+    symbols = [file.imports.resolve(call.func) or "" for call in calls_in(small.value)]
+    target = small.targets[0].target
+    own = all(symbol in WRAPPERS or is_optimizer(symbol) for symbol in symbols)
+    return target.value if own and isinstance(target, cst.Name) else None
 
 
 def _is_beside(file: ParsedFile, small: cst.BaseSmallStatement) -> bool:

@@ -12,7 +12,8 @@ from typing import Union
 
 import libcst as cst
 
-from migrator.names.bindings import Form, bound_in, dotted, read_bindings
+from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindings
+from migrator.names.free import free
 from migrator.names.standard import STANDARD_MODULES
 from migrator.program.calls import calls_in, functions_in, in_parentheses, nodes_in
 from migrator.program.own_graphs import ANYWHERE
@@ -155,6 +156,42 @@ def _test_of(subject: cst.BaseExpression, pattern: cst.MatchPattern) -> cst.Base
 def _grouped(node: cst.BaseExpression | None) -> cst.BaseExpression:
     assert node is not None
     return node if isinstance(node, cst.Comparison) else in_parentheses(node)
+
+
+def functions_by_name(
+    file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]
+) -> tuple[Lines, dict[cst.CSTNode, cst.CSTNode]]:
+    """`def data(): ...` under a condition, where `data` is assigned elsewhere: `data = data_1` behind `def data_1()`.
+
+    In functions of drivers, and at the top: there such names are input functions, which may be chosen. Returns the
+    lines, and what each new node was before.
+    """
+    found: Lines = {}
+    came: dict[cst.CSTNode, cst.CSTNode] = {}
+    taken = set(file.names)
+    for scope in (file.module, *(one for one in functions_in(file.module) if is_concerned(one))):
+        bound: dict[str, list[Binding]] = {}
+        for binding in bound_in(scope):
+            bound.setdefault(binding.name, []).append(binding)
+        for name, given in bound.items():
+            if {one.form for one in given} != {Form.FUNCTION, Form.ASSIGNED}:
+                continue
+            if isinstance(scope, cst.FunctionDef) and "EstimatorSpec" in file.code(scope):
+                continue
+            for one in given:
+                node = one.node
+                if not isinstance(node, cst.FunctionDef) or node.decorators or node.asynchronous is not None:
+                    continue
+                if not isinstance(next(file.above(file.parents[node]), None), (cst.If, cst.Else)):
+                    continue
+                new = free(f"{name}_1", taken)
+                taken.add(new)
+                renamed = node.with_changes(name=node.name.with_changes(value=new))
+                small = cst.Assign([cst.AssignTarget(cst.Name(name))], cst.Name(new))
+                line = cst.SimpleStatementLine([small])
+                found[node] = [renamed, line]
+                came.update({renamed: node, line: node, small: node})
+    return found, came
 
 
 def without_graphs(file: ParsedFile) -> Lines:

@@ -38,6 +38,7 @@ from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
 from migrator.program.plain_lines import (
     called_lambda,
     forwarded,
+    functions_by_name,
     lines_apart,
     matches_apart,
     modes_apart,
@@ -123,6 +124,10 @@ def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
     lines = modes_apart(file, _is_concerned) if "mode" in text else {}
     if not lines and "match " in text:
         lines = matches_apart(file, _is_concerned)
+    if not lines and "def " in text:
+        lines, came = functions_by_name(file, _is_concerned)
+        if lines:
+            return Edits(lines, came=came)
     if not lines and "Graph" in text:
         lines = without_graphs(file)
     if not lines and "global " in text:

@@ -13,7 +13,7 @@ import libcst as cst
 from migrator.names.bindings import names_changed
 from migrator.names.imports import dotted
 from migrator.program.assignments import assignments
-from migrator.program.calls import calls_in, is_none, parameters_of
+from migrator.program.calls import calls_in, is_none, parameters_of, string
 from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.region import reach
@@ -38,11 +38,11 @@ def added_later(
 
 
 def only_under(project: Project | None, file: ParsedFile, function: cst.FunctionDef, test: cst.BaseExpression) -> bool:
-    """Whether all updates of a model_fn come from layers under `if test:`, a test of one of its parameters that is the
-    same wherever it stands: functions get that parameter under its name.
+    """Whether all updates of a model_fn come from layers under `if test:`, a test of one of its parameters (or a part
+    of it: `params.norm`, `params["norm"]`) that is the same wherever it stands: functions get it under its name.
     """
     root = test
-    while isinstance(root, cst.Attribute):
+    while isinstance(root, cst.Attribute) or (isinstance(root, cst.Subscript) and _is_entry(root)):
         root = root.value
     if not isinstance(root, cst.Name):
         return False
@@ -59,6 +59,12 @@ def only_under(project: Project | None, file: ParsedFile, function: cst.Function
         if node is not function and not all(_hands_on(caller, node, name) for caller in region):
             return False
     return True
+
+
+def _is_entry(node: cst.Subscript) -> bool:
+    """Whether a key is written out."""
+    index = node.slice[0].slice if len(node.slice) == 1 else None
+    return isinstance(index, cst.Index) and string(index.value) is not None
 
 
 def _is_under(file: ParsedFile, function: cst.CSTNode, call: cst.Call, text: str) -> bool:

@@ -422,3 +422,28 @@ def test_features_in_a_dict_of_their_own() -> None:
 def test_exports_that_are_refused(name: str) -> None:
     new, findings = run(REFUSED[name])
     assert new == REFUSED[name] and "TFM142" in manual(findings)
+
+
+DEFAULTS = RECEIVER.replace("serving_fn()", "serving_fn(size=None, scale=255.0)").replace("[None, 1]", "[size, 1]")
+DEFAULTS = DEFAULTS.replace("/ 255.0", "/ scale")
+
+
+def test_defaults_of_a_serving_function_stand_in_their_places() -> None:
+    new = migrated(exporting(DEFAULTS))
+    assert 'tf.TensorSpec([None, 1], tf.float32, name="pixels")' in new and "tf.cast(x, tf.float32) / 255.0" in new
+    assert "def serving_fn(predictor):" in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("size=None", "size"),
+        ("scale=255.0", "scale=SCALE"),  # whatever that is when the function is made
+        ("    inputs =", "    scale = 2 * scale\n    inputs ="),
+        ("scale=255.0", "scale=255.0, **more"),
+        ("    return tf", "    other = serving_fn(3)\n    return tf"),
+    ],
+)
+def test_serving_functions_with_arguments_stay(old: str, new: str) -> None:
+    _, findings = run(exporting(DEFAULTS.replace(old, new)))
+    assert "TFM142" in manual(findings)

@@ -223,3 +223,36 @@ def test_the_config_that_an_estimator_passes(name: str, given: str) -> None:
     assert f"model.fit(input_fn({given}).take(3))" in new
     read = "ds = ds.shuffle(config.tf_random_seed)\nreturn ds"
     assert manual(run(with_input(DATASET + read, name=name))[1]) == ["TFM602"]
+
+
+CHOSEN = """\
+import tensorflow as tf
+
+
+def model_fn(features, labels, mode):
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features, 1))
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def main(fast):
+    if fast:
+        def data():
+            return tf.data.Dataset.from_tensors(([[1.0]], [[2.0]])).repeat()
+    else:
+        data = lambda: tf.data.Dataset.from_tensors(([[1.0]], [[2.0]])).repeat()
+    estimator = tf.estimator.Estimator(model_fn)
+    estimator.train(data, steps=3)
+
+
+main(True)
+"""
+
+
+def test_a_function_under_a_condition_that_is_assigned_otherwise() -> None:
+    new = migrated(CHOSEN)
+    assert "        def data_1():\n" in new and "\n        data = data_1\n    else:" in new
+    assert "make_inputs(data())" in new
+    assert manual(run(CHOSEN.replace("        def data", "        @noted\n        def data"))[1]) == ["TFM128"]
+    free = CHOSEN.replace("    else:\n        data =", "    data =")  # it stands in no branch of its own
+    assert manual(run(free.replace("    if fast:\n        def data():\n            ", "    def data():\n        "))[1])

@@ -62,6 +62,9 @@ def behind(training: str, other: str) -> str:
 ONCE = [
     branches("net(features, True)", "net(features, False)"),
     branches("net(features, training=True)", "net(features)"),
+    branches("net(features, True)", "net(features)"),
+    branches("net(features, True, params['keep'])", "net(features)"),
+    branches("net(features, True)", "net(features, training=False)"),
     branches("net(features, True, params['keep'])", "net(features, False, 1.0)"),
     branches("net(features, True, params.get('keep', 0.7))", "net(features, False, 1.0)"),
     (PREDICT + "        hidden = net(features, False)\n        logits = tf.layers.dense(hidden, 1)\n" + PREDICTED)
@@ -87,6 +90,7 @@ def test_comments_stay_and_stand_once() -> None:
 
 
 OTHERWISE = [
+    branches("net(features)", "net(features, True)"),
     branches("net(features * 0.5, True)", "net(features, False)"),  # another network
     branches("net(features, True)", "net(features, False)", "    features = features * 0.5\n"),  # other features
     branches("net(features, True)", "net(features, False)", "    tf.layers.dense(features, 3)\n"),  # a layer before

@@ -160,3 +160,36 @@ def test_an_estimator_that_is_deleted_after_its_last_use() -> None:
     assert not [one for one in findings if one.severity is Severity.MANUAL]
     other = program(driver="steps = 3\nestimator.train(input_fn, steps=steps)\ndel steps")
     assert "del steps" in run(other)[0]
+
+
+UNUSED = """\
+def main(rate):
+    opt = tf.train.GradientDescentOptimizer(rate)
+    opt = tf.contrib.estimator.clip_gradients_by_norm(opt, 5.0)
+    estimator = tf.estimator.Estimator(model_fn)
+    estimator.train(input_fn, steps=3)
+
+
+main(2)
+"""
+
+
+def test_an_optimizer_that_nothing_trains_with_goes() -> None:
+    new, findings = run(idle(UNUSED))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert [f.code for f in findings].count("TFM124") == 2 and "clip_gradients" not in new and "opt =" not in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    estimator =", "    print(opt)\n    estimator ="),
+        ("Optimizer(rate)", "Optimizer(read_rate())"),
+        ("    opt = tf.contrib", "    opt.rate = 2\n    opt = tf.contrib"),
+        ("    estimator =", "    global opt\n    estimator ="),
+    ],
+)
+def test_an_optimizer_that_may_be_used_stays(old: str, new: str) -> None:
+    text = idle(UNUSED.replace(old, new))
+    edits, _ = without_what_says_nothing(ParsedFile.parse(Path("train.py"), text))
+    assert not edits

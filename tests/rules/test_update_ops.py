@@ -151,7 +151,24 @@ def test_updates_by_the_condition_that_makes_the_layers() -> None:
     assert "UPDATE_OPS" not in new and new.count("optimizer=opt") == 1
 
 
+def test_updates_by_an_entry_that_makes_the_layers() -> None:
+    """Equal to 1.15.5 on 2.21 after 8 steps, with and without the flag."""
+    network = NETWORK.replace("params.use_batch_norm", "params['norm']")
+    new = run(by_condition(flag="params['norm']", network=network))[0]
+    assert "if params['norm']:\n        net = tf.keras.layers.BatchNormalization()(net)" in new
+    assert "UPDATE_OPS" not in new and new.count("optimizer=opt") == 1
+
+
 OTHERWISE = {
+    "by an entry that is computed": by_condition(
+        flag="params[key()]", network=NETWORK.replace("params.use_batch_norm", "params[key()]")
+    ),
+    "entries that may change": by_condition(
+        flag="params['norm']",
+        network=NETWORK.replace("params.use_batch_norm", "params['norm']").replace(
+            "    net = tf.layers.dense", "    params['norm'] = not params.off\n    net = tf.layers.dense"
+        ),
+    ),
     "by another flag": by_condition(flag="params.other"),
     "a layer without the flag": by_condition(
         network=NETWORK.replace(
