@@ -7,7 +7,7 @@ are calls of metrics, and the statements that only made those, and the dict, are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -39,17 +39,21 @@ class ReadMetrics:
     remarks: tuple[Blocked, ...] = ()
 
 
-def read_metrics(body: Body) -> ReadMetrics:
-    """Reads the metrics of a model_fn. Raises Blocked (TFM501, TFM502)."""
+def read_metrics(body: Body, gone: Collection[int] = ()) -> ReadMetrics:
+    """Reads the metrics of a model_fn; statements that are `gone` may have read them: those of hooks that are left out.
+
+    Raises Blocked (TFM501, TFM502).
+    """
     of = TrainBody(body.file, body.node, body.statements, frozenset(), lambda name: -1)
     with Trained(of, mode=EVAL, code="TFM501") as ran:
-        return _Reader(body, ran).read()
+        return _Reader(body, ran, gone).read()
 
 
 class _Reader:
-    def __init__(self, body: Body, ran: Trained) -> None:
+    def __init__(self, body: Body, ran: Trained, gone: Collection[int]) -> None:
         self.body = body
         self.ran = ran
+        self.left_out = frozenset(gone)
         self.imports = body.file.imports
         self.table: Value | None = None
         self.consumed: set[int] = set()
@@ -250,7 +254,7 @@ class _Reader:
             if not isinstance(node, _LINE) or names_read(node) & given:
                 given = own
             before -= given
-            if not used:
+            if not used or index in self.left_out:
                 continue
             if self.ran.done.get(index) == Done():  # a branch that is never taken
                 self.consumed.add(index)

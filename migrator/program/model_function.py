@@ -130,6 +130,7 @@ class _Reader:
         self.telling = [i for i, statement in enumerate(self.statements) if self._tells_the_mode(statement)]
         self.consumed: set[int] = {*defaults, *self.telling}
         self.judged: frozenset[int] = frozenset()  # statements of metrics, which are not the training's
+        self.of_hooks: frozenset[int] = frozenset()  # statements that are left out with hooks
         self.unclear = assigned_in_blocks(self.statements)
         self.inlined: list[cst.FunctionDef] = []
         self.host_calls: list[cst.BaseExpression] = []
@@ -172,7 +173,7 @@ class _Reader:
     def read(self, refusals: Refusals) -> ModelFunction | None:
         hooks = refusals.of(self._hooks, NO_SPEC_HOOKS)
         refusals.of(self._leave_out_host_calls, None)
-        metrics = refusals.of(lambda: read_metrics(self.read_body), None)
+        metrics = refusals.of(lambda: read_metrics(self.read_body, self.of_hooks), None)
         predictions, outputs = (
             refusals.of(partial(self._piece, key, PREDICT), None) for key in ("predictions", "export_outputs")
         )
@@ -300,6 +301,7 @@ class _Reader:
             # The training may call its own by the same names.
             lines += [s.node for s in self.statements if s.modes == {EVAL} and self._only_restores(s.node)]
         self._consume(lines)
+        self.of_hooks = frozenset(i for i, s in enumerate(self.statements) if any(s.node is line for line in lines))
         self.consumed |= {i for i, s in enumerate(self.statements) if self._only_names(s.node)}
         return found
 

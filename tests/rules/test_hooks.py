@@ -703,3 +703,50 @@ def test_a_hook_that_nobody_uses_is_left_out() -> None:
 @pytest.mark.parametrize("more", ["\nprint(hook)", "\n\n\ndef get():\n    return hook"])
 def test_a_hook_that_somebody_reads_stays(more: str) -> None:
     assert "TFM203" in [f.code for f in refused(program(driver=UNUSED + TRAINS + more))]
+
+
+OF_METRICS = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [0])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    logits = tf.layers.dense(features, 2)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    accuracy = tf.metrics.accuracy(labels, tf.argmax(logits, -1))
+    tensors = {"loss": loss, "accuracy": accuracy[1]}
+    hook = tf.train.LoggingTensorHook(tensors, every_n_iter=2)
+    train_op = tf.train.AdamOptimizer(0.05).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=train_op, eval_metric_ops={"acc": accuracy}, training_hooks=[hook])
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+print(estimator.evaluate(input_fn))
+"""
+
+
+def test_a_hook_that_logs_metrics_is_left_out_with_what_it_logs() -> None:
+    new, codes = migrated(OF_METRICS)
+    assert "TFM141" in codes and "Hook" not in new and "tensors" not in new
+    assert 'metrics=[tf.keras.metrics.SparseCategoricalAccuracy(name="acc")]' in new
+    inside = OF_METRICS.replace("Hook(tensors,", 'Hook({"accuracy": accuracy[1]},').replace(
+        '    tensors = {"loss": loss, "accuracy": accuracy[1]}\n', ""
+    )
+    assert "Hook" not in migrated(inside)[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    hook =", "    loss = loss + 0.0 * accuracy[1]\n    hook ="),
+        ("training_hooks=[hook]", 'predictions=tensors["accuracy"], training_hooks=[hook]'),
+        ("tf.train.LoggingTensorHook(tensors, every_n_iter=2)", "Own(tensors)"),
+    ],
+)
+def test_metrics_that_more_than_a_hook_reads(old: str, new: str) -> None:
+    assert refused(OF_METRICS.replace(old, new))
