@@ -19,6 +19,7 @@ from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
 from migrator.program.annotations import without_old_annotations
 from migrator.program.arg_scopes import with_arguments_written_out
+from migrator.program.around_models import without_what_only_tells
 from migrator.program.builders import with_builders_in_place
 from migrator.program.called_tables import with_called_tables
 from migrator.program.canned import write_out
@@ -143,6 +144,8 @@ def _migrate(
             on_tpus[path] += logs
             file, kernels = without_accelerators(file)
             on_tpus[path] += kernels
+            file, told = without_what_only_tells(file)
+            on_tpus[path] += told
             files.append(file)
         except cst.ParserSyntaxError as error:
             message = f"cannot be parsed; is it Python 2? `tf-migrate --python2 {path}` converts it first"

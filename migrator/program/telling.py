@@ -13,6 +13,11 @@ from migrator.program.parsed import ParsedFile
 _TELLING = ("info", "warning", "warn", "error", "debug", "exception", "critical", "log")
 _LOGGERS = ("logging.getLogger", "tf.get_logger", "absl.logging.get_absl_logger")
 _LOGGING = ("logging", "tf.logging", "absl.logging")
+#: Functions that say what time it is.
+_CLOCKS = (
+    *("time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.clock", "timeit.default_timer"),
+    *("datetime.datetime.now", "datetime.datetime.utcnow"),
+)
 #: Functions that only look at what they are given.
 _LOOKS = ("str", "repr", "format", "len", "int", "float", "bool", "type", "isinstance")
 _TEXTS = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
@@ -44,13 +49,19 @@ def only_tells(file: ParsedFile, node: cst.CSTNode) -> bool:
     call = small.value if isinstance(small, cst.Expr) else None
     if not isinstance(call, cst.Call) or not tells(file, call.func):
         return False
-    if any(isinstance(one, (cst.NamedExpr, cst.Await, cst.Yield)) for one in nodes_in(call)):
+    return all(only_looks(file, arg.value) for arg in call.args)
+
+
+def only_looks(file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether an expression has no effect: it calls nothing but what looks at values, or at a clock."""
+    if any(isinstance(one, (cst.NamedExpr, cst.Await, cst.Yield)) for one in nodes_in(node)):
         return False
-    return all(one is call or _only_looks(file, one.func) for one in calls_in(call))
+    return all(_only_looks(file, one.func) for one in calls_in(node))
 
 
 def _only_looks(file: ParsedFile, func: cst.BaseExpression) -> bool:
-    return called(file, func) in _LOOKS or (isinstance(func, cst.Attribute) and isinstance(func.value, _TEXTS))
+    known = called(file, func) in (*_LOOKS, *_CLOCKS)
+    return known or (isinstance(func, cst.Attribute) and isinstance(func.value, _TEXTS))
 
 
 def _is_logger(file: ParsedFile, node: cst.BaseExpression) -> bool:
@@ -69,4 +80,4 @@ def _is_logger(file: ParsedFile, node: cst.BaseExpression) -> bool:
     )
 
 
-__all__ = ["called", "only_tells", "tells"]
+__all__ = ["called", "only_looks", "only_tells", "tells"]

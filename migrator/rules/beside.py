@@ -5,7 +5,19 @@ from __future__ import annotations
 from migrator.findings import Severity
 from migrator.rules.rule import Rule
 
+#: The code of what stands around a model_fn and only tells something.
+AROUND = "TFM116"
 RULES = (
+    Rule(
+        AROUND,
+        "what stands around a model_fn and only tells something",
+        Severity.REVIEW,
+        """
+A timer (`with timed("model"):`), a decorator that prints or logs, and a `try` whose handlers print and raise again, or
+whose `finally` prints, change nothing of what a model_fn builds. The new program builds its model once, at another
+time, and has none of them. Errors come through as they are.
+""",
+    ),
     Rule(
         "TFM118",
         "a test in TensorFlow 1 code",

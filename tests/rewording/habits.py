@@ -410,7 +410,7 @@ def model_fns_in_main(module: ast.Module) -> bool:
     return True
 
 
-@lacking("the model_fn is decorated by a function of the file that does something")
+@rewording
 def told_model_fns(module: ast.Module) -> bool:
     """A decorator with arguments, which tells what is built."""
     found = _model_fns(module)
@@ -455,17 +455,17 @@ def bodies_under_the_scope_of_before(module: ast.Module) -> bool:
     )
 
 
-@lacking("the whole body, its returns with it, stands in a block that stays")
+@rewording
 def bodies_under_try(module: ast.Module) -> bool:
     return _bodies(module, "try:\n    pass\nexcept ValueError as problem:\n    print(problem)\n    raise\n")
 
 
-@lacking("the whole body, its returns with it, stands in a block that stays")
+@rewording
 def bodies_under_finally(module: ast.Module) -> bool:
     return _bodies(module, "try:\n    pass\nfinally:\n    print('built')\n")
 
 
-@lacking("the whole body, its returns with it, stands in a block that stays")
+@rewording
 def bodies_under_a_context_manager(module: ast.Module) -> bool:
     """A context manager of the file's own, which does nothing."""
     done = _bodies(module, "with timed('model'):\n    pass\n")
