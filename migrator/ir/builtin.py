@@ -257,6 +257,28 @@ def lineage(owner: Class) -> list[Class]:
     return found
 
 
+def _iter(machine: Machine, given: Arguments, site: Site) -> Value | None:
+    items = machine.elements(given.args[0]) if len(given.args) == 1 else None
+    if items is None:
+        return given.args[0] if len(given.args) == 1 else None
+    return machine.sequence(site, "list", items)
+
+
+def _next(machine: Machine, given: Arguments, site: Site) -> Value | None:
+    """The first element of an iterator, which it has no more then."""
+    owner = given.args[0] if given.args else None
+    content = machine.content_of(owner) if owner is not None else None
+    if owner is None or content is None:
+        return None
+    if content.more or any(may_be_absent(one) for one in content.items):
+        machine.lose([owner], "an element is taken")
+        return None
+    if not content.items:
+        return given.args[1] if len(given.args) == 2 else None
+    machine.store.set((owner,), Elements(content.items[1:]))
+    return content.items[0]
+
+
 def _print(machine: Machine, given: Arguments, site: Site) -> Value | None:
     machine.effect(Operation(site, "print", given.args, given.kwargs))
     return Constant(site, None)
@@ -274,10 +296,11 @@ _FUNCTIONS: dict[str, Callable[[Machine, Arguments, Site], Value | None]] = {
     "getattr": _getattr,
     "hasattr": _hasattr,
     "isinstance": lambda m, g, s: _isinstance(m, g, s) if len(g.args) == 2 else None,
-    "iter": lambda m, g, s: g.args[0] if len(g.args) == 1 else None,
+    "iter": _iter,
     "len": lambda m, g, s: _length(m, g, s) if len(g.args) == 1 else None,
     "list": _sequence("list"),
     "map": _map,
+    "next": _next,
     "print": _print,
     "range": _range,
     "reversed": _reversed,

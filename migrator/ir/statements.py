@@ -433,17 +433,33 @@ def _any_number(machine: Machine, site: Site, body: Callable[[], bool]) -> bool:
     for region, count in zip(machine.regions, exits):
         del region.exits[count:]
     before = {key: machine.store.get(key) for key in written}
+    # What a turn leaves as it found it, a list that is filled and emptied again, stays known if every turn does so.
+    kept = {key for key, new in written.items() if isinstance(new, Elements) and new == before[key]}
     for key, new in written.items():
         old = before[key]
+        if key in kept:
+            continue
         if isinstance(old, Elements) and isinstance(new, Elements):
             machine.store.set(key, Elements(old.items, True))
         elif isinstance(old, Entries):
             machine.store.set(key, Entries(old.items, True))
         elif isinstance(old, Value) and old is not new:
             machine.store.set(key, Operation(site, "carried", (old,)))
-    mark = machine.store.mark()
+    mark, effects = machine.store.mark(), len(machine.effects)
     with machine.under(again, True):
         goes_on = _loop_once(machine, site, body)
+    changed = {key for key in kept if machine.store.get(key) != before[key]}
+    if changed:
+        machine.store.undo(mark)
+        del machine.effects[effects:]
+        for region, count in zip(machine.regions, exits):
+            del region.exits[count:]
+        for key in changed:
+            old = before[key]
+            machine.store.set(key, Elements(old.items if isinstance(old, Elements) else (), True))
+        mark = machine.store.mark()
+        with machine.under(again, True):
+            goes_on = _loop_once(machine, site, body)
     machine.repeated -= 1
     if not goes_on:
         machine.store.undo(mark)
@@ -452,6 +468,8 @@ def _any_number(machine: Machine, site: Site, body: Callable[[], bool]) -> bool:
         old = before.get(key, ABSENT)
         if old is ABSENT and isinstance(new, (Elements, Entries)):
             continue  # a container of its own for every turn
+        if key in kept and new == old:
+            continue
         if isinstance(new, Elements):
             machine.store.set(key, Elements(new.items, True))
         elif isinstance(new, Entries):

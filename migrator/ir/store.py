@@ -61,6 +61,10 @@ class Store:
         found = {key[1]: value for key, value in self._values.items() if len(key) == 2 and key[0] is owner}
         return {name: one for name, one in found.items() if isinstance(name, str) and isinstance(one, Value)}
 
+    def owners(self) -> frozenset[object]:
+        """The scopes, containers and objects that hold something."""
+        return frozenset(key[0] for key in self._values)
+
     def mark(self) -> int:
         """This point."""
         return len(self._journal)

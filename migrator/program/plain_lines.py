@@ -7,7 +7,7 @@ certain to do the same in the same order; whatever else there is stays as it is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Union
 
 import libcst as cst
@@ -225,6 +225,69 @@ def without_globals(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Lines
             if own == names and all(_is_given_first(function, name, line) for name in names):
                 found[line] = []
     return found
+
+
+def without_forwarding_methods(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
+    """`def model_fn(self, ...): return super().model_fn(...)`, which says what a class inherits anyway."""
+    found: Lines = {}
+    classes = {one.name.value: one for one in file.module.body if isinstance(one, cst.ClassDef)}
+    bound = Counter(one.name for one in read_bindings(file.module) if one.scope is None)
+    for owner in classes.values():
+        methods = [one for one in owner.body.body if isinstance(one, cst.FunctionDef)]
+        for method in methods:
+            name = method.name.value
+            above = _inherited(classes, bound, owner, name)
+            once = sum(one.name == name for one in bound_in(owner)) == 1
+            if above is None or not once or not is_concerned(above) or not _asks_base(owner, method, above):
+                continue
+            only = all(line is method or _is_text(line) for line in owner.body.body)
+            found[method] = [cst.SimpleStatementLine([cst.Pass()])] if only else []
+    return found
+
+
+def _inherited(
+    classes: Mapping[str, cst.ClassDef], bound: Mapping[str, int], owner: cst.ClassDef, name: str
+) -> cst.FunctionDef | None:
+    """The method of a name that a class has of its only base, or of that one's, in the file."""
+    for _ in range(_DEPTH):
+        base = owner.bases[0].value if len(owner.bases) == 1 else None
+        known = classes.get(base.value) if isinstance(base, cst.Name) else None
+        if known is None or known is owner or bound[known.name.value] != 1 or known.decorators or owner.keywords:
+            return None
+        owner = known
+        own = [one for one in bound_in(owner) if one.name == name]
+        if own:
+            made = own[0].node
+            return made if len(own) == 1 and isinstance(made, cst.FunctionDef) and not made.decorators else None
+    return None
+
+
+def _asks_base(owner: cst.ClassDef, method: cst.FunctionDef, above: cst.FunctionDef) -> bool:
+    """Whether a method only gives what that of the base does for the same arguments."""
+    lines = [line for line in method.body.body if not _is_text(line)]
+    small = lines[0].body[0] if len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine) else None
+    call = small.value if isinstance(small, cst.Return) else None
+    func = call.func if isinstance(call, cst.Call) else None
+    if not isinstance(call, cst.Call) or not isinstance(func, cst.Attribute) or method.decorators:
+        return False
+    asked = func.value
+    if not isinstance(asked, cst.Call) or dotted(asked.func) != "super" or func.attr.value != method.name.value:
+        return False
+    params, others = method.params, above.params
+    for one in (params, others):
+        if one.posonly_params or one.kwonly_params or one.star_kwarg or isinstance(one.star_arg, cst.Param):
+            return False
+    names = [one.name.value for one in params.params]
+    if names != [one.name.value for one in others.params] or any(
+        one.default for one in (*params.params, *others.params)
+    ):
+        return False
+    given = [dotted(arg.value) for arg in asked.args if arg.keyword is None and not arg.star]
+    if given not in ([], [owner.name.value, names[0]]) or len(given) != len(asked.args):
+        return False
+    handed = [dotted(arg.value) for arg in call.args if not arg.star]
+    plain = all(arg.keyword is None or arg.keyword.value == dotted(arg.value) for arg in call.args)
+    return plain and len(handed) == len(call.args) and handed == names[1:]
 
 
 def without_local_imports(file: ParsedFile) -> tuple[Lines, Names]:

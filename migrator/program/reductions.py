@@ -34,6 +34,9 @@ from migrator.program.calls import (
     with_arguments,
 )
 from migrator.program.chosen_estimators import chosen
+from migrator.program.known_values import known_values
+from migrator.program.liveness import is_read_behind
+from migrator.program.nested_once import names_apart, nested_once
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
 from migrator.program.plain_lines import (
     called_lambda,
@@ -42,13 +45,14 @@ from migrator.program.plain_lines import (
     lines_apart,
     matches_apart,
     modes_apart,
+    without_forwarding_methods,
     without_globals,
     without_graphs,
     without_local_imports,
 )
 from migrator.walking import walk
 
-_ROUNDS = 12
+_ROUNDS = 200  # each takes something away; there are as many as lines that are read otherwise
 _PARTS = ("Estimator", "Classifier", "Regressor", "EstimatorSpec", "TrainSpec", "EvalSpec", "RunConfig")
 _TRAINING = ("train_and_evaluate", "train")
 #: Ways to bind a name that do so once each time its scope runs.
@@ -76,7 +80,7 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     for _ in range(_ROUNDS):
         edits = _of_lines(file, elsewhere) or _Edits(file, elsewhere, made).read()
         edits = edits or _without_partial(file, old) or _without_forwarders(file, old, elsewhere)
-        edits = edits or _of_calls(file, elsewhere) or _of_choices(file)
+        edits = edits or _of_calls(file, elsewhere) or _of_choices(file) or _of_values(file)
         if not edits:
             return file
         made |= edits.made
@@ -130,10 +134,24 @@ def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
             return Edits(lines, came=came)
     if not lines and "Graph" in text:
         lines = without_graphs(file)
+    if not lines and "super" in text:
+        lines = without_forwarding_methods(file, _is_concerned)
     if not lines and "global " in text:
         lines = without_globals(file, elsewhere)
     if lines:
         return Edits(lines)
+    if text.count("def ") > 1:
+        apart = names_apart(file, _is_concerned)
+        if apart:
+            return Edits(expressions=apart)
+    if "nonlocal " in text:
+        edits = Edits()
+        for one in nested_once(file, _is_concerned):
+            edits.lines.update({one.line: list(one.lines), one.function: []})
+            edits.expressions.update(one.names)
+            edits.moves = True
+        if edits:
+            return edits
     return Edits(*without_local_imports(file)) if text.count("import tensorflow") > 1 else Edits()
 
 
@@ -193,6 +211,16 @@ def _of_choices(file: ParsedFile) -> Edits:
         came={found.call: found.calls[0]},
         choices={places[0]: tuple(every)},
     )
+
+
+def _of_values(file: ParsedFile) -> Edits:
+    """What gives one of its parts, or what was put into a list, by what the evaluator knows of it."""
+    found = known_values(file, [one for one in functions_in(file.module) if _is_concerned(one)])
+    if found is None:
+        return Edits()
+    edits = Edits(found.lines, made=set(found.made))
+    edits.expressions = {node: fitting(file.parents.get(node), node, new) for node, new in found.expressions.items()}
+    return edits
 
 
 @dataclass(frozen=True)
@@ -458,7 +486,7 @@ class _OfScope:
                 continue
             if isinstance(small, cst.Expr) and isinstance(small.value, cst.NamedExpr):
                 self._walrus(place, small.value)
-            elif isinstance(small, cst.Assign):
+            elif isinstance(small, cst.Assign) and not self._unread_yet(place, small):
                 self._chained(place, small)
                 self._unpacked(place, small)
                 self._copy(place, small)
@@ -570,6 +598,8 @@ class _OfScope:
         target, value = small.targets[0].target, small.value
         if len(small.targets) != 1 or not isinstance(target, (cst.Tuple, cst.List)):
             return
+        while self._is_gone_over(value):
+            value = cast("cst.Call", value).args[0].value
         if not isinstance(value, (cst.Tuple, cst.List)):
             return
         names = [one.value for one in target.elements]
@@ -591,6 +621,12 @@ class _OfScope:
         if place.guarded and not all(isinstance(one, cst.Name) or _is_literal(one) for one in values[1:]):
             return  # where one of them fails, none of the names has its value
         known = [cast("cst.Name", one).value for one in names]
+        if len(known) > 1 and len(set(known)) == len(known) and any(map(is_harmless, values)):
+            # What changes place with another, and is not read any more, is given to no name.
+            kept = [
+                pair for pair in equal_zip(known, values) if not is_harmless(pair[1]) or self._is_live(place, pair[0])
+            ]
+            known, values = [name for name, _ in kept], [one for _, one in kept]
         if len(set(known)) != len(known) or not set(known) <= set(self.bound):
             return
         for index, one in enumerate(values):
@@ -600,6 +636,54 @@ class _OfScope:
                 return
         self._put(place, [_assign(cst.Name(name), one) for name, one in equal_zip(known, values)])
         self.edits.touched |= set(known)
+
+    def _is_gone_over(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is `list(x)`, `tuple(x)` or `iter(x)`."""
+        name = node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) else ""
+        if not isinstance(node, cst.Call) or name not in ("list", "tuple", "iter") or len(node.args) != 1:
+            return False
+        return self.of.is_builtin(name) and not node.args[0].star and node.args[0].keyword is None
+
+    def _yielded(self, function: cst.FunctionDef, call: cst.Call) -> cst.BaseExpression | None:
+        """`iter([a, b])` for a generator of nothing but `yield a` and `yield b`, all of which are asked for at once."""
+        lines = [line for line in function.body.body if not is_docstring(line)]
+        smalls = [one for line in lines for one in (line.body if isinstance(line, _Line) else (None,))]
+        given = [
+            one.value.value if isinstance(one, cst.Expr) and isinstance(one.value, cst.Yield) else None
+            for one in smalls
+        ]
+        values = [one for one in given if isinstance(one, cst.BaseExpression)]
+        arg = self.file.parents.get(call)
+        above = self.file.parents.get(arg) if isinstance(arg, cst.Arg) else arg
+        asks_once = isinstance(above, cst.Call) and isinstance(above.func, cst.Name) and above.func.value == "next"
+        whole = self._is_gone_over(above) if isinstance(above, cst.Call) else isinstance(above, cst.Assign)
+        if not values or len(values) != len(smalls) or not self.of.is_builtin("iter"):
+            return None
+        if isinstance(above, cst.Assign) and not all(
+            isinstance(one.target, (cst.Tuple, cst.List)) for one in above.targets
+        ):
+            return None
+        if not (whole or (asks_once and len(values) == 1 and self.of.is_builtin("next"))):
+            return None
+        return cst.Call(cst.Name("iter"), [cst.Arg(cst.List([cst.Element(one) for one in values]))])
+
+    def _is_live(self, place: _Place, name: str) -> bool:
+        """Whether the value that a line gives a name may be read behind it."""
+        if not isinstance(self.scope, cst.FunctionDef) or name not in self.bound or name in self.shadowed:
+            return True
+        return is_read_behind(self.file, self.scope, place.line, name)
+
+    def _unread_yet(self, place: _Place, small: cst.Assign) -> bool:
+        """`loss = None` above a line that gives the name another value: it goes."""
+        target = small.targets[0].target
+        if len(small.targets) != 1 or not isinstance(target, cst.Name) or not _is_literal(small.value):
+            return False
+        name = target.value
+        if len(self.bound.get(name, ())) < 2 or name in self.edits.touched or self._is_live(place, name):
+            return False
+        self.edits.lines[place.line] = []
+        self.edits.touched.add(name)
+        return True
 
     def _is_read_inside(self, name: str) -> bool:
         """Whether a function may read a name of this scope when it is called."""
@@ -616,6 +700,8 @@ class _OfScope:
         both = {target.value, value.value}
         if len(both) == 1 or value.value in _SINGLETONS or both & self.edits.touched:
             return
+        if self._is_made_for(place, target.value, value.value):
+            return
         one, other = self._single(target.value), self._single(value.value)
         old, new = value.value, target.value
         if other is not None and self._is_only_for(other, value.value, place, one):
@@ -630,6 +716,24 @@ class _OfScope:
             self.of.replace(node, cst.Name(new))
         self.edits.lines[place.line] = []
         self.edits.touched |= {old, new}
+
+    def _is_made_for(self, place: _Place, target: str, name: str) -> bool:
+        """Gives a name what the line above made for it under another name, which is not read any more."""
+        above = place.block.body[place.index - 1] if place.index else None
+        small = above.body[0] if isinstance(above, cst.SimpleStatementLine) and len(above.body) == 1 else None
+        if not isinstance(small, cst.Assign) or len(self.bound.get(name, ())) < 2 or above in self.edits.lines:
+            return False
+        made = small.targets[0].target
+        if len(small.targets) != 1 or not isinstance(made, cst.Name) or made.value != name:
+            return False
+        if target in self.shadowed or target not in self.bound or self._is_live(place, name):
+            return False
+        if self.of.has_comment(small) or self._is_read_inside(target):
+            return False
+        self.of.replace(made, cst.Name(target))
+        self.edits.lines[place.line] = []
+        self.edits.touched |= {target, name}
+        return True
 
     def _is_only_for(self, other: _Place, name: str, place: _Place, one: _Place | None) -> bool:
         """Whether a name is bound for nothing but its copy in a line, so that its value may get the other name."""
@@ -914,15 +1018,15 @@ class _OfScope:
     def _inlined(self, function: cst.FunctionDef) -> None:
         """`def build(): return Estimator(...)`, called once where its names mean the same: the expression there."""
         name = function.name.value
-        value = returned(function)
         closed = isinstance(self.scope, cst.FunctionDef) and not _takes(function)
-        if value is None or not (_makes_parts(value) or (closed and _has_call(value))):
-            return
         if not self._may_go(name) or name in self.edits.touched:
             return
         uses = [node for node in self.nodes.get(name, ()) if node is not function.name]
         call = self.file.parents.get(uses[0]) if len(uses) == 1 else None
         if not isinstance(call, cst.Call) or call.func is not uses[0] or self.of._is_edited(call):
+            return
+        value = returned(function) or self._yielded(function, call)
+        if value is None or not (_makes_parts(value) or (closed and _has_call(value))):
             return
         if self.of.has_comment(function.body) or self.of.has_comment(call):
             return

@@ -304,7 +304,7 @@ def model_fns_of_an_abstract_class(module: ast.Module) -> bool:
     return True
 
 
-@lacking("the method of the base has the same name, and is told apart by its class alone")
+@rewording
 def model_fns_through_super(module: ast.Module) -> bool:
     function = _only_model_fn(module)
     if function is None or function.args.vararg or function.args.kwarg or function.args.kwonlyargs:

@@ -190,7 +190,7 @@ def layers_in_loops(module: ast.Module) -> bool:
 # -- bindings ----------------------------------------------------------------------------------------------------------
 
 
-@lacking("functions inside give names of the model_fn their values")
+@rewording
 def values_by_nonlocal(module: ast.Module) -> bool:
     def of(target: ast.Name, value: ast.expr) -> list[ast.stmt]:
         name = target.id
@@ -210,7 +210,7 @@ def values_by_nonlocal(module: ast.Module) -> bool:
     return changed
 
 
-@lacking("`next` gives what only the evaluator knows")
+@rewording
 def values_of_an_iterator(module: ast.Module) -> bool:
     """`next(iter([value]))`."""
     return _of_locals(
@@ -219,7 +219,7 @@ def values_of_an_iterator(module: ast.Module) -> bool:
     )
 
 
-@lacking("values change places")
+@rewording
 def values_swapped(module: ast.Module) -> bool:
     """`other, value = ..., None`, then `other, value = value, other`."""
     return _of_locals(
@@ -306,7 +306,7 @@ def values_of_an_object(module: ast.Module) -> bool:
     return done
 
 
-@lacking("a generator gives what only the evaluator knows")
+@rewording
 def values_by_generator(module: ast.Module) -> bool:
     """A nested generator gives the value."""
 
@@ -318,7 +318,7 @@ def values_by_generator(module: ast.Module) -> bool:
     return _of_locals(module, of)
 
 
-@lacking("a list gives what only the evaluator knows")
+@rewording
 def values_popped(module: ast.Module) -> bool:
     """`stack.append(...)`, then `stack.pop()`."""
     done = _of_locals(

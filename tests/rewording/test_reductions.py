@@ -39,7 +39,93 @@ def method(*lines: str) -> str:
     return METHOD.format("".join(f"        {line}\n" for line in lines))
 
 
+FIRST = "def first(x, y=None):\n    return x\n\n\n"
+DERIVED = (
+    TOP
+    + "class Base(object):\n    def model_fn(self, features, labels, mode):\n"
+    + "        return tf.estimator.EstimatorSpec(mode, loss=1)\n\n\n"
+    + "class Model(Base):\n    rate = 1\n\n    def model_fn(self, features, labels, mode):\n"
+    + "        return super(Model, self).model_fn(features, labels, mode)\n"
+)
+
+
+def first(*lines: str) -> str:
+    """A model of these lines, with a function that returns its first argument."""
+    return model(*lines).replace("def model", FIRST + "def model")
+
+
 STAYS = {
+    "nothing, which a loop may leave": model("loss = None", "for one in labels:", "    loss = f(one)"),
+    "nothing, which one branch leaves": model("loss = None", "if features:", "    loss = f(1)"),
+    "nothing, which another turn reads": model(
+        "turn = 1", "for one in labels:", "    loss = f(turn)", "    turn = None"
+    ),
+    "nothing, which an error leaves": model(
+        "loss = None", "try:", "    loss = f(1)", "except ValueError:", "    print(1)"
+    ),
+    "nothing, which an error that is suppressed leaves": model(
+        "loss = None", "with contextlib.suppress(ValueError):", "    loss = f(1)"
+    ),
+    "nothing, which a function reads": model("loss = None", "def g():", "    return loss", "loss = f(g)"),
+    "nothing, unless": model("loss = None", "features and (loss := f(1))"),
+    "names that change places in a loop": model(
+        "a = f(1)", "b = f(2)", "for one in labels:", "    (a, b) = (b, a)", "loss = a - b"
+    ),
+    "a copy of what is read again": model("net = f(1)", "loss = net", "net = g(net)", "loss = loss + net"),
+    "an iterator that another one is taken of": model("found = iter([f(1), f(2)])", "loss = next(found) - next(found)"),
+    "an iterator of several": model("loss = next(iter([f(1), f(2)]))"),
+    "one of a function's arguments, by what is not known": model("loss = max([f(1), f(2)])"),
+    "a function that prints": first("loss = first(f(1))").replace("    return x", "    print(x)\n    return x"),
+    "a function that checks": first("loss = first(f(1))").replace("    return x", "    assert x\n    return x"),
+    "a function that notes it": first("loss = first(f(1))").replace(
+        "    return x", "    KNOWN.append(x)\n    return x"
+    ),
+    "a function that notes it in a list of the file": first("loss = first(f(1))")
+    .replace("    return x", "    KNOWN.append(x)\n    return x")
+    .replace("def first", "KNOWN = []\n\n\ndef first"),
+    "a function that computes": first("loss = first(f(1))").replace("return x", "return 2 * x"),
+    "a function that is given more to do": first("loss = first(f(1), f(2))"),
+    "a list that is asked for what is not known": model("kept = []", "kept.append(f(1))", "loss = kept[features]"),
+    "a list that is given away": model("kept = []", "kept.append(f(1))", "g(kept)", "loss = kept.pop()"),
+    "a list that a branch fills": model(
+        "kept = []", "kept.append(f(1))", "if features:", "    kept.append(f(2))", "loss = kept.pop()"
+    ),
+    "a list that a loop fills": model(
+        "kept = []", "kept.append(f(1))", "for one in labels:", "    kept.append(f(one))", "loss = kept.pop()"
+    ),
+    "a list that is added up": model("kept = []", "kept.append(f(1))", "kept.append(f(2))", "loss = tf.add_n(kept)"),
+    "a function inside that counts": model(
+        "net = f(1)", "def more():", "    nonlocal net", "    net = g(net)", "more()", "more()", "loss = net"
+    ),
+    "a function inside that is handed on": model(
+        "net = f(1)", "def more():", "    nonlocal net", "    net = g(net)", "h(more)", "loss = net"
+    ),
+    "a function inside that returns early": model(
+        "net = f(1)",
+        "def more():",
+        "    nonlocal net",
+        "    if features:",
+        "        return",
+        "    net = g(net)",
+        "more()",
+        "loss = net",
+    ),
+    "functions inside of one name, called later": model(
+        "def g():", "    return f(1)", "later = lambda: g()", "def g():", "    return f(2)", "loss = later() + g()"
+    ),
+    "a generator that is asked twice": model(
+        "def g():", "    yield f(1)", "    yield f(2)", "it = g()", "loss = next(it) - next(it)"
+    ),
+    "a generator of several that is asked once": model(
+        "def g():", "    yield f(1)", "    yield f(2)", "loss = next(g())"
+    ),
+    "a method that does more than its base": DERIVED.replace(
+        "        return super", "        features = f(features)\n        return super"
+    ),
+    "a method that gives its base something else": DERIVED.replace(
+        "(features, labels, mode)\n", "(features, None, mode)\n"
+    ),
+    "a method of an unknown base": DERIVED.replace("Model(Base)", "Model(other.Base)"),
     "a bound method that is given another": model("run = features.f", "features.f = g", "loss = run(labels)"),
     "a bound method that is handed on": model("run = features.f", "loss = g(run)"),
     "a bound method of what changes": model("net = f(1)", "run = net.f", "net = f(2)", "loss = run(net)"),
@@ -85,9 +171,6 @@ STAYS = {
     "no copy": model("nothing = None", "loss = f(1)"),
     "a copy in a loop": model("for _ in range(2):", "    loss = step", "    step = f(loss)"),
     "a copy of what is bound again": model("net = f(features)", "kept = net", "net = g(net)", "loss = net + kept"),
-    "a copy that a function sets": model(
-        "net = f(1)", "kept = net", "def later():", "    nonlocal net", "    net = 2", "later()", "loss = net + kept"
-    ),
     "names that change places": model("a, b = f(1)", "(a, b) = (b, a)", "loss = a - b"),
     "a name that is read while another is computed": model(
         "a = f(1)", "def g():", "    return a", "(a, b) = (f(2), g())", "loss = a - b"
@@ -192,6 +275,66 @@ def test_stays(text: str) -> None:
 
 
 CHANGES = {
+    "a copy of what a function sets": (
+        model(
+            "net = f(1)",
+            "kept = net",
+            "def later():",
+            "    nonlocal net",
+            "    net = g(2)",
+            "later()",
+            "loss = net + kept",
+        ),
+        model("kept = f(1)", "net = g(2)", "loss = net + kept"),
+    ),
+    "nothing, which gets a value": (model("loss = None", "loss = f(1)"), model("loss = f(1)")),
+    "nothing, which both ways give a value": (
+        model("loss = None", "if features:", "    loss = f(1)", "else:", "    loss = f(2)"),
+        model("if features:", "    loss = f(1)", "else:", "    loss = f(2)"),
+    ),
+    "names that change places": (
+        model("(kept, loss) = (f(1), None)", "(kept, loss) = (loss, kept)"),
+        model("loss = f(1)"),
+    ),
+    "a name for what the next line takes": (
+        model("net = f(1)", "a = net", "net = f(2)", "loss = a + net"),
+        model("a = f(1)", "net = f(2)", "loss = a + net"),
+    ),
+    "the only element of an iterator": (model("loss = next(iter([f(1)]))"), model("loss = f(1)")),
+    "the only entry of a dict": (model("loss = g(dict(net=f(1))['net'])"), model("loss = g(f(1))")),
+    "the argument that a function returns": (first("loss = first(f(1))"), first("loss = f(1)")),
+    "a list as a stack": (
+        model("kept = []", "kept.append(f(1))", "kept.append(g(2))", "net = kept.pop()", "loss = h(net, kept.pop())"),
+        model("kept_2 = f(1)", "net = g(2)", "loss = h(net, kept_2)"),
+    ),
+    "a list as a stack in a loop": (
+        model("kept = []", "loss = 1", "for one in labels:", "    kept.append(f(one))", "    loss = kept.pop()"),
+        model("loss = 1", "for one in labels:", "    loss = f(one)"),
+    ),
+    "a function inside that gives a value": (
+        model(
+            "net = None",
+            "def make():",
+            "    nonlocal net",
+            "    one = f(1)",
+            "    net = g(one)",
+            "make()",
+            "loss = net",
+        ),
+        model("one = f(1)", "loss = g(one)"),
+    ),
+    "functions inside of one name": (
+        model("def make():", "    return f(1)", "net = make()", "def make():", "    return g(net)", "loss = make()"),
+        model("net = f(1)", "loss = g(net)"),
+    ),
+    "a generator": (
+        model("def make():", "    yield f(1)", "    yield f(2)", "[net, two] = list(make())", "loss = g(net, two)"),
+        model("net = f(1)", "two = f(2)", "loss = g(net, two)"),
+    ),
+    "a method that does what it inherits": (
+        DERIVED,
+        DERIVED[: DERIVED.index("\n    def model_fn", DERIVED.index("rate"))],
+    ),
     "a bound method": (
         model("run = features.f", "loss = run(1) + run(2)"),
         model("loss = features.f(1) + features.f(2)"),
@@ -318,7 +461,7 @@ CHANGES = {
     ),
     "a partial of what changes": (
         model("rate = 1", "part = functools.partial(f, rate)", "rate = 2", "loss = part(1)"),
-        model("rate = 1", "part_2 = rate", "rate = 2", "loss = f(part_2, 1)").replace("import functools\n", ""),
+        model("part_2 = 1", "loss = f(part_2, 1)").replace("import functools\n", ""),
     ),
     "a partial of what is computed": (
         model("part = functools.partial(f, scale=g(labels))", "loss = part(1) + part(2)"),

@@ -1,0 +1,302 @@
+"""Expressions of a model_fn whose value the evaluator knows to be made by a part of them: that part, in their place.
+
+`next(iter([x]))` gives what `x` gives, `dict(net=x)["net"]` too, and so does any call of Python's own functions or of
+the file's that hands on one of its arguments and does nothing else. What a list of the function's own holds when it is
+asked (`stack.append(x)`, then `stack.pop()`) is a name in its place, where the list is for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.ir.evaluate import Evaluator
+from migrator.ir.files import Parsed, Together
+from migrator.ir.machine import TooMuch
+from migrator.ir.operators import BUILTINS
+from migrator.ir.store import Key
+from migrator.ir.values import Constant, Module, Scope, Value
+from migrator.names.bindings import Form, bound_in
+from migrator.program.calls import calls_in, is_docstring, nodes_in
+from migrator.program.parsed import ParsedFile, name_nodes
+from migrator.program.scopes import path_to
+
+_ENDS = (cst.Raise, cst.Assert, cst.Try, cst.TryStar, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.With)
+_INNER = (cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
+_LOOP = (cst.For, cst.While)
+_PUTS = ("append", "appendleft", "insert")
+_TAKES = ("pop", "popleft")
+_MADE = ("list", "collections.deque")
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One evaluation of an expression: its value, what it wrote, and how many calls of libraries were made meanwhile.
+
+    `number` counts the evaluations, `until` is that of the last one inside of it. `before` is what held something.
+    """
+
+    value: Value
+    before: frozenset[object]
+    wrote: dict[Key, object]
+    effects: int
+    number: int
+    until: int
+
+
+class Watched(Evaluator):
+    """An evaluator that notes what the expressions of a function give."""
+
+    def __init__(self, file: Parsed) -> None:
+        super().__init__(Together.of([file]))
+        self.wanted: frozenset[cst.CSTNode] = frozenset()
+        self.seen: dict[cst.CSTNode, list[Evaluated]] = {}
+        self.count = 0
+        self.asked: frozenset[cst.CSTNode] = frozenset()
+
+    def value(self, node: cst.BaseExpression, scope: Scope) -> Value:
+        """What an expression stands for."""
+        if node not in self.wanted:
+            return super().value(node, scope)
+        self.count += 1
+        number, mark, effects = self.count, self.store.mark(), len(self.effects)
+        before = self.store.owners() if node in self.asked else frozenset()
+        found = super().value(node, scope)
+        wrote = self.store.since(mark)
+        made = Evaluated(found, before, wrote, len(self.effects) - effects, number, self.count)
+        self.seen.setdefault(node, []).append(made)
+        return found
+
+    def follow(self, file: ParsedFile, function: cst.FunctionDef) -> bool:
+        """Runs a function with parameters that are not known; whether all of it was followed."""
+        path = path_to(file.module, function)
+        self.wanted = frozenset(node for node in nodes_in(function.body) if isinstance(node, cst.BaseExpression))
+        try:
+            module: Module = self.load(Parsed(file.path, file.module))
+            around = module.scope
+            for outer in path[:-1]:
+                if isinstance(outer, (cst.FunctionDef, cst.Lambda)):
+                    own = frozenset(one.name for one in bound_in(outer))
+                    around = Scope("around", own, around, file.path, "function")
+            bound = bound_in(function)
+            scope = Scope(function.name.value, frozenset(one.name for one in bound), around, file.path, "function")
+            for one in bound:
+                if one.form is Form.PARAMETER:
+                    names = Constant(None, scope.name), Constant(None, one.name)
+                    self.store.set((scope, one.name), self.operation(None, "parameter", *names))
+            self.scopes = [scope]
+            region = self.enter("call")
+            self.seen.clear()
+            self.close(region, self.run(function.body, scope), Constant(None, None))
+        except (TooMuch, RecursionError):
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class Known:
+    """What stands in the place of lines, and of expressions; `made` are new names."""
+
+    lines: dict[cst.BaseStatement, list[cst.BaseStatement]]
+    expressions: dict[cst.CSTNode, cst.BaseExpression]
+    made: frozenset[str]
+
+
+def known_values(file: ParsedFile, functions: Sequence[cst.FunctionDef]) -> Known | None:
+    """The first of some functions with something to say otherwise; None where there is none."""
+    for function in functions:
+        asked = list(_candidates(file, function))
+        stacks = list(_stacks(file, function))
+        if not asked and not stacks:
+            continue
+        watched = Watched(Parsed(file.path, file.module))
+        watched.asked = frozenset(asked)
+        if not watched.follow(file, function):
+            continue
+        expressions = _parts(watched, asked)
+        if expressions:
+            return Known({}, expressions, frozenset())
+        for stack in stacks:
+            known = _named(file, watched, function, stack)
+            if known is not None:
+                return known
+    return None
+
+
+# -- expressions that give one of their parts --------------------------------------------------------------------------
+
+
+def _candidates(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+    """Calls of Python's functions and of short ones of the file, and entries of what is made for them."""
+    bound = {one.name for one in bound_in(file.module)} | {one.name for one in bound_in(function)}
+    inside = {node for one in nodes_in(function.body) if isinstance(one, _INNER) for node in nodes_in(one)}
+    for node in nodes_in(function.body):
+        if node in inside or file.may_have_comment(node):
+            continue
+        if isinstance(node, cst.Subscript) and isinstance(node.value, (cst.Call, cst.List, cst.Tuple, cst.Dict)):
+            yield node
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args:
+            name = node.func.value
+            own = file.functions.get(name)
+            is_python = name in BUILTINS and name not in bound and name not in file.imports.star_names
+            if is_python or (own is not None and _only_computes(own)):
+                yield node
+
+
+def _only_computes(function: cst.FunctionDef) -> bool:
+    lines = [one for one in function.body.body if not is_docstring(one)]
+    if function.decorators or function.asynchronous is not None or not lines:
+        return False
+    return not any(isinstance(node, _ENDS) for node in nodes_in(function.body))
+
+
+def _parts(watched: Watched, asked: Sequence[cst.BaseExpression]) -> dict[cst.CSTNode, cst.BaseExpression]:
+    """The part of each expression that it gives, where it does nothing else."""
+    found: dict[cst.CSTNode, cst.BaseExpression] = {}
+    taken: set[cst.CSTNode] = set()
+    for node in asked:
+        whole = watched.seen.get(node, [])
+        if not whole or node in taken or any(isinstance(one.value, Constant) for one in whole):
+            continue
+        hidden = {below for one in nodes_in(node) if isinstance(one, _INNER) for below in nodes_in(one)}
+        for part in nodes_in(node)[1:]:
+            inner = watched.seen.get(part, [])
+            if part in hidden or not isinstance(part, cst.BaseExpression) or len(inner) != len(whole):
+                continue
+            if all(_gives(*pair) for pair in zip(whole, inner)):
+                found[node] = part
+                taken |= set(nodes_in(node))
+                break
+    return found
+
+
+def _gives(whole: Evaluated, inner: Evaluated) -> bool:
+    """Whether an expression gives what its part gives, and does nothing else."""
+    if inner.value is not whole.value or not whole.number < inner.number <= whole.until:
+        return False
+    return inner.effects == whole.effects and _only_makes(whole, inner)
+
+
+def _only_makes(whole: Evaluated, inner: Evaluated) -> bool:
+    """Whether an expression writes nothing into what was there before, beside what its part does."""
+    others = {key for key, value in whole.wrote.items() if inner.wrote.get(key) is not value}
+    return not any(key[0] in whole.before or isinstance(key[0], str) for key in others)
+
+
+# -- lists that are asked for what was put into them ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """A list of a function: its name, the line that makes it, what is put into it by which lines, and what asks it."""
+
+    name: str
+    line: cst.SimpleStatementLine
+    puts: dict[cst.SimpleStatementLine, cst.BaseExpression]
+    asks: tuple[cst.BaseExpression, ...]
+
+
+def _stacks(file: ParsedFile, function: cst.FunctionDef) -> Iterator[_Stack]:
+    bound = bound_in(function)
+    for one in bound:
+        made = one.value if one.form is Form.ASSIGNED and one.target is one.place else None
+        if made is None or sum(other.name == one.name for other in bound) != 1 or not _is_empty_list(file, made):
+            continue
+        line = file.parents.get(one.node)
+        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or file.may_have_comment(one.node):
+            continue
+        if isinstance(one.node, cst.Assign) and len(one.node.targets) != 1:
+            continue
+        uses = [node for node in name_nodes(function) if node.value == one.name and node is not one.place]
+        stack = _Stack(one.name, line, {}, ())
+        asks: list[cst.BaseExpression] = []
+        for node in uses:
+            found = _use(file, node)
+            if isinstance(found, tuple):
+                stack.puts[found[0]] = found[1]
+            elif found is not None:
+                asks.append(found)
+            else:
+                break
+            if any(isinstance(above, _INNER) for above in path_to(function, node)[1:]):
+                break
+        else:
+            if asks and stack.puts:
+                yield _Stack(one.name, line, stack.puts, tuple(asks))
+
+
+def _is_empty_list(file: ParsedFile, made: cst.BaseExpression) -> bool:
+    if isinstance(made, cst.List):
+        return not made.elements
+    named = file.imports.resolve(made.func) if isinstance(made, cst.Call) and not made.args else None
+    if isinstance(made, cst.Call) and isinstance(made.func, cst.Name) and named is None and not made.args:
+        named = made.func.value if made.func.value not in file.names_at_top else None
+    return named in _MADE
+
+
+def _use(
+    file: ParsedFile, node: cst.Name
+) -> tuple[cst.SimpleStatementLine, cst.BaseExpression] | cst.BaseExpression | None:
+    """A line that puts something into a list, and that; an expression that asks for an element; None otherwise."""
+    above = file.parents.get(node)
+    if isinstance(above, cst.Subscript) and above.value is node:
+        around = file.parents.get(above)
+        stored = isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Del, cst.Element))
+        return None if stored else above
+    call = file.parents.get(above) if above is not None else None
+    if not isinstance(above, cst.Attribute) or not isinstance(call, cst.Call) or call.func is not above:
+        return None
+    if file.may_have_comment(call) or any(arg.star or arg.keyword is not None for arg in call.args):
+        return None
+    if above.attr.value in _TAKES:
+        return call
+    small = file.parents.get(call)
+    line = file.parents.get(small) if isinstance(small, cst.Expr) else None
+    if above.attr.value not in _PUTS or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return None
+    return (line, call.args[-1].value) if call.args else None
+
+
+def _in_turn(put: Sequence[Evaluated], asked: Sequence[Evaluated]) -> bool:
+    """Whether what is asked for is always what was put there last."""
+    if not asked or len(put) != len(asked):
+        return False
+    later = [*(one.number for one in put[1:]), asked[-1].number + 1]
+    return all(a.value is b.value and a.number < b.number < after for a, b, after in zip(put, asked, later))
+
+
+def _named(file: ParsedFile, watched: Watched, function: cst.FunctionDef, stack: _Stack) -> Known | None:
+    """Names in the place of what a list holds; None where it is not known which one each expression asks for."""
+    names: dict[cst.SimpleStatementLine, str] = {}
+    expressions: dict[cst.CSTNode, cst.BaseExpression] = {}
+    taken = set(file.names)
+    for ask in stack.asks:
+        asked = watched.seen.get(ask, [])
+        lines = [line for line, value in stack.puts.items() if _in_turn(watched.seen.get(value, []), asked)]
+        if len(lines) != 1:
+            return None
+        [line] = lines
+        block = file.parents.get(line)
+        path = path_to(function, ask)
+        if block not in path or any(isinstance(one, _LOOP) for one in path[path.index(block) :]):
+            return None
+        if not file.position(line) < file.position(ask):
+            return None
+        if line not in names:
+            name = f"{stack.name}_{len(names) + 1}"
+            while name in taken:
+                name += "_"
+            names[line] = name
+        expressions[ask] = cst.Name(names[line])
+    new: dict[cst.BaseStatement, list[cst.BaseStatement]] = {stack.line: []}
+    for line, value in stack.puts.items():
+        small: cst.BaseSmallStatement | None = cst.Expr(value) if calls_in(value) else None
+        if line in names:
+            small = cst.Assign([cst.AssignTarget(cst.Name(names[line]))], value)
+        new[line] = [line.with_changes(body=[small])] if small is not None else []
+    return Known(new, expressions, frozenset(names.values()))
+
+
+__all__ = ["Known", "known_values"]
