@@ -7,7 +7,7 @@ asked (`stack.append(x)`, then `stack.pop()`) is a name in its place, where the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -17,9 +17,10 @@ from migrator.ir.files import Parsed, Together
 from migrator.ir.machine import TooMuch
 from migrator.ir.operators import BUILTINS
 from migrator.ir.store import Key
-from migrator.ir.values import Constant, Module, Scope, Value
-from migrator.names.bindings import Form, bound_in
-from migrator.program.calls import calls_in, is_docstring, nodes_in
+from migrator.ir.values import Constant, Either, Module, Object, Scope, Table, Unknown, Value
+from migrator.ir.values import Sequence as Items
+from migrator.names.bindings import Form, bound_in, changes_in, read_bindings
+from migrator.program.calls import calls_in, functions_in, is_docstring, is_none, nodes_in
 from migrator.program.parsed import ParsedFile, name_nodes
 from migrator.program.scopes import path_to
 
@@ -69,13 +70,21 @@ class Watched(Evaluator):
         self.seen.setdefault(node, []).append(made)
         return found
 
-    def follow(self, file: ParsedFile, function: cst.FunctionDef) -> bool:
-        """Runs a function with parameters that are not known; whether all of it was followed."""
+    def follow(self, file: ParsedFile, function: cst.FunctionDef, elsewhere: Callable[[str], bool]) -> bool:
+        """Runs a function with parameters that are not known; whether all of it was followed.
+
+        What functions change in the module's names, or other files may, is not known either.
+        """
         path = path_to(file.module, function)
         self.wanted = frozenset(node for node in nodes_in(function.body) if isinstance(node, cst.BaseExpression))
         try:
             module: Module = self.load(Parsed(file.path, file.module))
             around = module.scope
+            changed = _changed_by_functions(file)
+            for name, held in self.store.held(around).items():
+                data = isinstance(held, (Constant, Items, Table, Object, Either))
+                if name in changed or (data and elsewhere(name)):
+                    self.store.set((around, name), Unknown(held.site, f"`{name}` may change"))
             for outer in path[:-1]:
                 if isinstance(outer, (cst.FunctionDef, cst.Lambda)):
                     own = frozenset(one.name for one in bound_in(outer))
@@ -95,29 +104,48 @@ class Watched(Evaluator):
         return True
 
 
+def _changed_by_functions(file: ParsedFile) -> set[str]:
+    """The names of a module whose values its functions change, or parts of them."""
+    found: set[str] = set()
+    for function in functions_in(file.module):
+        own = {one.name for one in bound_in(function)}
+        found |= {one.name for one in changes_in(function)} - own
+    return found | {one.name for one in read_bindings(file.module) if one.form is Form.SCOPED}
+
+
 @dataclass(frozen=True)
 class Known:
-    """What stands in the place of lines, and of expressions; `made` are new names."""
+    """What stands in the place of lines, and of expressions; `made` are new names, `decided` tests that go."""
 
     lines: dict[cst.BaseStatement, list[cst.BaseStatement]]
     expressions: dict[cst.CSTNode, cst.BaseExpression]
-    made: frozenset[str]
+    made: frozenset[str] = frozenset()
+    decided: tuple[tuple[cst.BaseExpression, bool], ...] = ()
 
 
-def known_values(file: ParsedFile, functions: Sequence[cst.FunctionDef]) -> Known | None:
-    """The first of some functions with something to say otherwise; None where there is none."""
+def known_values(
+    file: ParsedFile, functions: Sequence[cst.FunctionDef], elsewhere: Callable[[str], bool]
+) -> Known | None:
+    """The first of some functions with something to say otherwise; None where there is none.
+
+    `elsewhere` says whether a name stands in another file.
+    """
     for function in functions:
         asked = list(_candidates(file, function))
         stacks = list(_stacks(file, function))
-        if not asked and not stacks:
+        tests = list(_tests(file, function))
+        if not asked and not stacks and not tests:
             continue
         watched = Watched(Parsed(file.path, file.module))
         watched.asked = frozenset(asked)
-        if not watched.follow(file, function):
+        if not watched.follow(file, function, elsewhere):
             continue
         expressions = _parts(watched, asked)
         if expressions:
-            return Known({}, expressions, frozenset())
+            return Known({}, expressions)
+        decided = _decided(watched, tests)
+        if decided is not None:
+            return decided
         for stack in stacks:
             known = _named(file, watched, function, stack)
             if known is not None:
@@ -183,6 +211,64 @@ def _only_makes(whole: Evaluated, inner: Evaluated) -> bool:
     """Whether an expression writes nothing into what was there before, beside what its part does."""
     others = {key for key, value in whole.wrote.items() if inner.wrote.get(key) is not value}
     return not any(key[0] in whole.before or isinstance(key[0], str) for key in others)
+
+
+# -- what is there or not ----------------------------------------------------------------------------------------------
+
+
+def _tests(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.If | cst.IfExp]:
+    """`net = f(x) if USED else None`, and the same as statements: a value, or nothing."""
+    inside = {node for one in nodes_in(function.body) if isinstance(one, _INNER) for node in nodes_in(one)}
+    for node in nodes_in(function.body):
+        if node in inside or file.may_have_comment(node):
+            continue
+        if isinstance(node, cst.IfExp) and is_none(node.body) is not is_none(node.orelse):
+            yield node
+        elif (
+            isinstance(node, cst.If) and isinstance(node.orelse, cst.Else) and isinstance(node.body, cst.IndentedBlock)
+        ):
+            if not isinstance(file.parents.get(node), cst.If) and _gives_none(node.body) is not _gives_none(
+                node.orelse.body
+            ):
+                yield node
+
+
+def _gives_none(block: cst.BaseSuite) -> bool:
+    """Whether all that a block does is to give names nothing."""
+    smalls = [
+        small for line in block.body for small in (line.body if isinstance(line, cst.SimpleStatementLine) else (None,))
+    ]
+    return bool(smalls) and all(
+        isinstance(one, cst.Pass) or (isinstance(one, cst.Assign) and is_none(one.value)) for one in smalls
+    )
+
+
+def _decided(watched: Watched, tests: Sequence[cst.If | cst.IfExp]) -> Known | None:
+    """Those of which constants of the program decide that there is something."""
+    lines: dict[cst.BaseStatement, list[cst.BaseStatement]] = {}
+    expressions: dict[cst.CSTNode, cst.BaseExpression] = {}
+    known: list[tuple[cst.BaseExpression, bool]] = []
+    for node in tests:
+        values = [one.value for one in watched.seen.get(node.test, [])]
+        answers = {bool(one.value) if isinstance(one, Constant) else None for one in values}
+        holds = answers.pop() if len(answers) == 1 else None
+        if holds is None or any(below in expressions or below in lines for below in nodes_in(node)):
+            continue
+        if isinstance(node, cst.IfExp):
+            chosen = node.body if holds else node.orelse
+            if is_none(chosen):
+                continue
+            expressions[node] = chosen
+        else:
+            assert isinstance(node.orelse, cst.Else)
+            block = node.body if holds else node.orelse.body
+            if _gives_none(block) or not isinstance(block, cst.IndentedBlock):
+                continue
+            first, *rest = block.body
+            above = [*node.leading_lines, *getattr(first, "leading_lines", ())]
+            lines[node] = [first.with_changes(leading_lines=above), *rest]
+        known.append((node.test, holds))
+    return Known(lines, expressions, decided=tuple(known)) if known else None
 
 
 # -- lists that are asked for what was put into them ------------------------------------------------------------------
@@ -296,7 +382,7 @@ def _named(file: ParsedFile, watched: Watched, function: cst.FunctionDef, stack:
         if line in names:
             small = cst.Assign([cst.AssignTarget(cst.Name(names[line]))], value)
         new[line] = [line.with_changes(body=[small])] if small is not None else []
-    return Known(new, expressions, frozenset(names.values()))
+    return Known(new, expressions, made=frozenset(names.values()))
 
 
 __all__ = ["Known", "known_values"]

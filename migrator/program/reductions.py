@@ -18,6 +18,7 @@ from typing import Any, Union, cast
 
 import libcst as cst
 
+from migrator.findings import Finding, Severity
 from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindings
 from migrator.names.free import free
 from migrator.pairing import equal_zip
@@ -80,7 +81,7 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     for _ in range(_ROUNDS):
         edits = _of_lines(file, elsewhere) or _Edits(file, elsewhere, made).read()
         edits = edits or _without_partial(file, old) or _without_forwarders(file, old, elsewhere)
-        edits = edits or _of_calls(file, elsewhere) or _of_choices(file) or _of_values(file)
+        edits = edits or _of_calls(file, elsewhere) or _of_choices(file) or _of_values(file, elsewhere)
         if not edits:
             return file
         made |= edits.made
@@ -93,7 +94,8 @@ def applied(file: ParsedFile, edits: Edits) -> ParsedFile:
     writer = _Writer(file, edits)
     module = file.module.visit(writer)
     assert isinstance(module, cst.Module)
-    new = replace(file, module=module, choices={**file.choices, **edits.choices})
+    said = (*file.said, *edits.said)
+    new = replace(file, module=module, choices={**file.choices, **edits.choices}, said=said)
     new.keep_positions(writer.made, file, writer.orders)
     return new
 
@@ -102,7 +104,7 @@ def applied(file: ParsedFile, edits: Edits) -> ParsedFile:
 class Edits:
     """What becomes of lines, and of expressions; `made` are new names.
 
-    `came` are the nodes that new ones take the place of, and `choices` those of the file, see ParsedFile.
+    `came` are the nodes that new ones take the place of, `choices` and `said` those of the file, see ParsedFile.
     """
 
     lines: dict[cst.BaseStatement, list[cst.BaseStatement]] = field(default_factory=dict)
@@ -113,6 +115,7 @@ class Edits:
     moves: bool = False  # lines get the place of another one
     came: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
     choices: dict[tuple[int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    said: tuple[Finding, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.lines or self.expressions or self.decorators)
@@ -213,13 +216,22 @@ def _of_choices(file: ParsedFile) -> Edits:
     )
 
 
-def _of_values(file: ParsedFile) -> Edits:
+def _of_values(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
     """What gives one of its parts, or what was put into a list, by what the evaluator knows of it."""
-    found = known_values(file, [one for one in functions_in(file.module) if _is_concerned(one)])
+    found = known_values(file, [one for one in functions_in(file.module) if _is_concerned(one)], elsewhere)
     if found is None:
         return Edits()
     edits = Edits(found.lines, made=set(found.made))
     edits.expressions = {node: fitting(file.parents.get(node), node, new) for node, new in found.expressions.items()}
+    edits.said = tuple(
+        file.finding(
+            "TFM117",
+            Severity.REVIEW,
+            test,
+            f"`{file.code(test)}` is always {holds}: nothing else is in the new program",
+        )
+        for test, holds in found.decided
+    )
     return edits
 
 

@@ -19,6 +19,16 @@ time, and has none of them. Errors come through as they are.
 """,
     ),
     Rule(
+        "TFM117",
+        "a constant that decides whether there is a value",
+        Severity.REVIEW,
+        """
+`penalty = f(x) if PENALIZED else None`, with `PENALIZED = True` in the file: the new program has the value without the
+question, since a Keras model is written for what there is. The constant decides nothing there any more; the original
+with another value of it would become another program.
+""",
+    ),
+    Rule(
         "TFM118",
         "a test in TensorFlow 1 code",
         Severity.REVIEW,

@@ -230,7 +230,7 @@ def values_swapped(module: ast.Module) -> bool:
     )
 
 
-@lacking("a constant of the module decides what the loss is")
+@rewording
 def values_by_condition(module: ast.Module) -> bool:
     """`value = None if DEBUG else ...`, with a constant."""
     done = _of_locals(
@@ -255,7 +255,7 @@ def values_under_name_scopes(module: ast.Module) -> bool:
     return _of_locals(module, of)
 
 
-@lacking("a constant of the module decides what the loss is")
+@rewording
 def values_under_a_constant(module: ast.Module) -> bool:
     """`if not DEBUG: value = ...; else: value = None`."""
 

@@ -72,6 +72,18 @@ STAYS = {
         "a = f(1)", "b = f(2)", "for one in labels:", "    (a, b) = (b, a)", "loss = a - b"
     ),
     "a copy of what is read again": model("net = f(1)", "loss = net", "net = g(net)", "loss = loss + net"),
+    "a value by a flag": model("loss = None if FLAGS.debug else f(1)"),
+    "a value by a name that a function sets": (
+        "USED = True\n\n\ndef main():\n    global USED\n    USED = False\n\n\n" + model("loss = f(1) if USED else None")
+    ),
+    "a value by an entry that a function sets": (
+        "USED = {'a': True}\n\n\ndef main():\n    USED['a'] = 0\n\n\n" + model("loss = f(1) if USED['a'] else None")
+    ),
+    "one of two values": "USED = True\n\n\n" + model("loss = f(1) if USED else f(2)"),
+    "a value by the mode": model("loss = f(1) if mode == 'train' else None", "loss = g(loss)").replace(
+        "= f(1) if", "= x if"
+    ),
+    "nothing, by a constant": "USED = False\n\n\n" + model("loss = g(f(1) if USED else None)"),
     "an iterator that another one is taken of": model("found = iter([f(1), f(2)])", "loss = next(found) - next(found)"),
     "an iterator of several": model("loss = next(iter([f(1), f(2)]))"),
     "one of a function's arguments, by what is not known": model("loss = max([f(1), f(2)])"),
@@ -299,6 +311,15 @@ CHANGES = {
     "a name for what the next line takes": (
         model("net = f(1)", "a = net", "net = f(2)", "loss = a + net"),
         model("a = f(1)", "net = f(2)", "loss = a + net"),
+    ),
+    "a value by a constant": (
+        "USED = True\n\n\n" + model("loss = f(1) if USED else None"),
+        "USED = True\n\n\n" + model("loss = f(1)"),
+    ),
+    "a value by a constant, in blocks": (
+        "LEVEL = 3\n\n\n"
+        + model("if LEVEL < 2:", "    more = loss = None", "else:", "    more = f(1)", "    loss = more + 1"),
+        "LEVEL = 3\n\n\n" + model("more = f(1)", "loss = more + 1"),
     ),
     "the only element of an iterator": (model("loss = next(iter([f(1)]))"), model("loss = f(1)")),
     "the only entry of a dict": (model("loss = g(dict(net=f(1))['net'])"), model("loss = g(f(1))")),
@@ -640,3 +661,8 @@ def test_a_table_of_losses() -> None:
     new = reduce(TOP + table + MODEL.format("    loss = LOSSES['a'](labels) + LOSSES.get('b')(labels)\n"))
     expected = TOP + MODEL.format("    loss = tf.losses.log_loss(labels) + tf.losses.hinge_loss(labels)\n")
     assert ast.unparse(ast.parse(new)) == ast.unparse(ast.parse(expected))
+
+
+def test_a_value_by_a_constant_that_another_file_names() -> None:
+    text = "USED = True\n\n\n" + model("loss = f(1) if USED else None")
+    assert reduce(text, "USED") == text
