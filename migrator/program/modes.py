@@ -17,7 +17,7 @@ from migrator.ir.evaluate import Evaluator
 from migrator.ir.files import Together
 from migrator.ir.machine import TooMuch
 from migrator.ir.values import Constant, Operation, Scope, Symbol, Unknown, Value
-from migrator.names.bindings import names_changed, names_read
+from migrator.names.bindings import names_bound, names_changed, names_read
 from migrator.names.imports import ImportMap
 from migrator.names.symbols import TEXTS
 from migrator.pairing import equal_zip
@@ -45,6 +45,9 @@ SPEC = (
     "prediction_hooks",
 )
 
+#: What gives labels another shape or type, and has no variables.
+_OF_LABELS = ("tf.expand_dims", "tf.reshape", "tf.squeeze", "tf.cast", "tf.to_float", "tf.to_int32", "tf.to_int64")
+_TYPES = {"tf.float32", "tf.int32", "tf.int64"}
 _SPECS = ("tf.estimator.EstimatorSpec", "tf.contrib.tpu.TPUEstimatorSpec", "tf.estimator.tpu.TPUEstimatorSpec")
 
 
@@ -421,6 +424,8 @@ class _Walker:
             return False
         finder = _Symbols(self.names.imports)
         walk(statement.body, finder)
+        if self.names.labels in names_bound((statement.body,)) and set(finder.found) - _TYPES <= set(_OF_LABELS):
+            return True
         return any(
             name.startswith(("tf.losses.", "tf.train.", "tf.metrics.", "tf.estimator.")) or "cross_entropy" in name
             for name in finder.found

@@ -25,6 +25,8 @@ Lines = dict[cst.BaseStatement, list[cst.BaseStatement]]
 Names = dict[cst.CSTNode, cst.BaseExpression]
 _Scope = Union[cst.Module, cst.FunctionDef]
 _DEPTH = 4
+#: What makes something else than operations.
+_NO_OPERATIONS = ("_partitioner", "_initializer", "_regularizer", "Optimizer", "tf.get_collection")
 
 
 def lines_apart(file: ParsedFile) -> tuple[Lines, dict[cst.CSTNode, cst.CSTNode]]:
@@ -208,6 +210,37 @@ def without_graphs(file: ParsedFile) -> Lines:
         above = [*node.leading_lines, *getattr(first, "leading_lines", ())]
         found[node] = [first.with_changes(leading_lines=above), *rest]
     return found
+
+
+def without_idle_scopes(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
+    """`with tf.name_scope("x"):` around lines that make no operation, so that it names nothing: what stands inside."""
+    found: Lines = {}
+    for function in functions_in(file.module):
+        scopes = [one for one in nodes_in(function.body) if isinstance(one, cst.With)] if is_concerned(function) else []
+        for node in scopes:
+            item = node.items[0] if len(node.items) == 1 and node.items[0].asname is None else None
+            call = item.item if item is not None else None
+            if not isinstance(call, cst.Call) or file.imports.tensorflow(call.func) != "tf.name_scope":
+                continue
+            lines = node.body.body if isinstance(node.body, cst.IndentedBlock) else ()
+            if not lines or calls_in(call) != [call] or not all(_makes_no_operation(file, line) for line in lines):
+                continue
+            first, *rest = lines
+            above = [*node.leading_lines, *getattr(first, "leading_lines", ())]
+            found[node] = [first.with_changes(leading_lines=above), *rest]
+    return found
+
+
+def _makes_no_operation(file: ParsedFile, line: cst.CSTNode) -> bool:
+    """Whether a line gives names what is no tensor: a partitioner, an optimizer, a mode, or what a collection has."""
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    if not isinstance(small, cst.Assign) or isinstance(small.value, (cst.BinaryOperation, cst.UnaryOperation)):
+        return False
+    made = [file.imports.tensorflow(call.func) or "" for call in calls_in(small)]
+    if isinstance(small.value, cst.Comparison):
+        compared = [small.value.left, *(one.comparator for one in small.value.comparisons)]
+        return not made and any("ModeKeys." in (file.imports.tensorflow(one) or "") for one in compared)
+    return isinstance(small.value, cst.Call) and all(one.endswith(_NO_OPERATIONS) for one in made)
 
 
 def without_globals(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Lines:

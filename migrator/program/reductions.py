@@ -49,6 +49,7 @@ from migrator.program.plain_lines import (
     without_forwarding_methods,
     without_globals,
     without_graphs,
+    without_idle_scopes,
     without_local_imports,
 )
 from migrator.walking import walk
@@ -137,6 +138,8 @@ def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
             return Edits(lines, came=came)
     if not lines and "Graph" in text:
         lines = without_graphs(file)
+    if not lines and "name_scope" in text:
+        lines = without_idle_scopes(file, _is_concerned)
     if not lines and "super" in text:
         lines = without_forwarding_methods(file, _is_concerned)
     if not lines and "global " in text:
