@@ -35,7 +35,7 @@ from migrator.program.numbers_by_mode import with_numbers_by_mode
 from migrator.program.one_tower import with_one_tower
 from migrator.program.params_in_place import with_params_in_place
 from migrator.program.parsed import Blocked, ParsedFile, Project
-from migrator.program.reductions import reduced
+from migrator.program.reductions import reduced, with_attributes_said
 from migrator.program.relevant import around_programs, programs_in
 from migrator.program.settings_in_place import with_settings_in_place
 from migrator.program.shared_networks import with_shared_networks
@@ -102,7 +102,7 @@ def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> l
         """Whether a text that is not among the files, and may have names of one of them, says a name."""
         return any(name in words[other] for other in _importing(path, words) - read)
 
-    files = with_mode_parameters(files, unread)
+    files = with_mode_parameters([with_attributes_said(file) for file in files], unread)
 
     def plain(file: ParsedFile) -> ParsedFile:
         @lru_cache(maxsize=1)

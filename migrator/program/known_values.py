@@ -159,6 +159,8 @@ def known_values(
 def _candidates(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
     """Calls of Python's functions and of short ones of the file, and entries of what is made for them."""
     bound = {one.name for one in bound_in(file.module)} | {one.name for one in bound_in(function)}
+    local = [one.name for one in bound_in(function)]
+    inner = {one.name.value: one for one in functions_in(function.body) if local.count(one.name.value) == 1}
     inside = {node for one in nodes_in(function.body) if isinstance(one, _INNER) for node in nodes_in(one)}
     for node in nodes_in(function.body):
         if node in inside or file.may_have_comment(node):
@@ -167,7 +169,7 @@ def _candidates(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.Bas
             yield node
         elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args:
             name = node.func.value
-            own = file.functions.get(name)
+            own = inner.get(name) if name in inner else None if name in local else file.functions.get(name)
             is_python = name in BUILTINS and name not in bound and name not in file.imports.star_names
             if is_python or (own is not None and _only_computes(own)):
                 yield node

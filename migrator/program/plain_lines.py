@@ -38,7 +38,7 @@ def lines_apart(file: ParsedFile) -> tuple[Lines, dict[cst.CSTNode, cst.CSTNode]
     came: dict[cst.CSTNode, cst.CSTNode] = {}
     scopes: list[_Scope] = [file.module, *functions_in(file.module)]
     for scope in scopes:
-        for line in _lines_of(scope):
+        for line in lines_of(scope):
             if len(line.body) < 2 or not calls_in(line):
                 continue
             apart = [
@@ -60,7 +60,7 @@ def modes_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool
         if "mode" not in {one.name.value for one in function.params.params} or not is_concerned(function):
             continue
         flags = _names_of_modes(function)
-        for line in _lines_of(function):
+        for line in lines_of(function):
             small = line.body[0] if len(line.body) == 1 else None
             value = getattr(small, "value", None)
             if not isinstance(small, (cst.Assign, cst.Return)) or not isinstance(value, cst.IfExp):
@@ -78,7 +78,7 @@ def _names_of_modes(function: cst.FunctionDef) -> set[str]:
     """`mode`, and the names that a function gives once, and what mode it is compared: `is_training = mode == TRAIN`."""
     given = Counter(binding.name for binding in bound_in(function))
     found = {"mode"}
-    for line in _lines_of(function):
+    for line in lines_of(function):
         small = line.body[0] if len(line.body) == 1 else None
         target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
         if isinstance(small, cst.Assign) and isinstance(target, cst.Name) and given[target.value] == 1:
@@ -97,7 +97,7 @@ def as_statements(line: cst.SimpleStatementLine, small: cst.Assign | cst.Return,
         return cst.IndentedBlock([cst.SimpleStatementLine([small.with_changes(value=node)])])
 
     def chain(node: cst.IfExp, above: Sequence[cst.EmptyLine]) -> cst.If:
-        return cst.If(_bare(node.test), block(node.body), cst.Else(block(node.orelse)), leading_lines=above)
+        return cst.If(bare(node.test), block(node.body), cst.Else(block(node.orelse)), leading_lines=above)
 
     return chain(value, line.leading_lines)
 
@@ -243,13 +243,58 @@ def _makes_no_operation(file: ParsedFile, line: cst.CSTNode) -> bool:
     return isinstance(small.value, cst.Call) and all(one.endswith(_NO_OPERATIONS) for one in made)
 
 
+def without_sure_asserts(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
+    """`assert net is not None` of what a function has made itself: the line goes, where nothing gives the name None."""
+    found: Lines = {}
+    for function in functions_in(file.module):
+        bound = bound_in(function) if is_concerned(function) else []
+        for line in lines_of(function) if bound else ():
+            small = line.body[0] if len(line.body) == 1 else None
+            name = _said_to_be(small.test) if isinstance(small, cst.Assert) else None
+            given = [one for one in bound if one.name == name and one.form is not Form.AUGMENTED]
+            values = [one.value for one in given if one.target is one.place]
+            made = all(
+                isinstance(one, (cst.Call, cst.BinaryOperation, cst.Dict, cst.List, cst.Tuple)) for one in values
+            )
+            if values and made and len(values) == len(given):
+                found[line] = []
+    return found
+
+
+def _said_to_be(test: cst.BaseExpression) -> str | None:
+    """The name of which a test says that it is not None."""
+    only = test.comparisons[0] if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 else None
+    if only is None or not isinstance(only.operator, cst.IsNot) or dotted(only.comparator) != "None":
+        return None
+    left = test.left if isinstance(test, cst.Comparison) else None
+    return left.value if isinstance(left, cst.Name) else None
+
+
+def loops_once(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
+    """`for a in [b]:`, a loop of one turn: `a = b` and its lines."""
+    found: Lines = {}
+    scopes: list[_Scope] = [file.module, *filter(is_concerned, functions_in(file.module))]
+    for loop in [node for scope in scopes for node in nodes_in(scope) if isinstance(node, cst.For)]:
+        items = loop.iter.elements if isinstance(loop.iter, (cst.List, cst.Tuple)) else ()
+        body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
+        if len(items) != 1 or not isinstance(items[0], cst.Element) or loop.orelse is not None or not body:
+            continue
+        leaves = any(isinstance(one, (cst.Break, cst.Continue)) for one in nodes_in(loop.body))
+        if leaves or loop.asynchronous is not None or file.may_have_comment(loop.iter):
+            continue
+        given = cst.Assign([cst.AssignTarget(loop.target)], items[0].value)
+        found[loop] = [cst.SimpleStatementLine([given], leading_lines=loop.leading_lines), *body]
+        return found
+    return found
+
+
 def without_globals(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Lines:
     """`global estimator` in the only function that has to do with that name."""
     found: Lines = {}
     everywhere = [node.value for node in name_nodes(file.module)]
     for function in functions_in(file.module):
         inside = [node.value for node in name_nodes(function)]
-        for line in _lines_of(function):
+        for line in lines_of(function):
             small = line.body[0] if len(line.body) == 1 else None
             if not isinstance(small, cst.Global):
                 continue
@@ -273,7 +318,7 @@ def without_forwarding_methods(file: ParsedFile, is_concerned: Callable[[cst.Fun
             once = sum(one.name == name for one in bound_in(owner)) == 1
             if above is None or not once or not is_concerned(above) or not _asks_base(owner, method, above):
                 continue
-            only = all(line is method or _is_text(line) for line in owner.body.body)
+            only = all(line is method or is_text(line) for line in owner.body.body)
             found[method] = [cst.SimpleStatementLine([cst.Pass()])] if only else []
     return found
 
@@ -297,7 +342,7 @@ def _inherited(
 
 def _asks_base(owner: cst.ClassDef, method: cst.FunctionDef, above: cst.FunctionDef) -> bool:
     """Whether a method only gives what that of the base does for the same arguments."""
-    lines = [line for line in method.body.body if not _is_text(line)]
+    lines = [line for line in method.body.body if not is_text(line)]
     small = lines[0].body[0] if len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine) else None
     call = small.value if isinstance(small, cst.Return) else None
     func = call.func if isinstance(call, cst.Call) else None
@@ -332,7 +377,7 @@ def without_local_imports(file: ParsedFile) -> tuple[Lines, Names]:
     if len(top) != 1 or sum(one.name == top[0].name for one in bound) != 1:
         return lines, names
     for function in functions_in(file.module):
-        for line in _lines_of(function):
+        for line in lines_of(function):
             small = line.body[0] if len(line.body) == 1 else None
             if not isinstance(small, cst.Import) or len(small.names) != 1:
                 continue
@@ -347,12 +392,12 @@ def without_local_imports(file: ParsedFile) -> tuple[Lines, Names]:
     return lines, names
 
 
-def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
+def bare(node: cst.BaseExpression) -> cst.BaseExpression:
     """An expression without the parentheses around it, where it stands on one line."""
     return node if "\n" in cst.Module([]).code_for_node(node) else node.with_changes(lpar=(), rpar=())
 
 
-def _lines_of(scope: _Scope) -> list[cst.SimpleStatementLine]:
+def lines_of(scope: _Scope) -> list[cst.SimpleStatementLine]:
     """The lines of a scope itself, functions and classes inside left out."""
     finder = _Lines(scope)
     walk(scope, finder)
@@ -490,7 +535,7 @@ def forwarded(file: ParsedFile, call: cst.Call) -> cst.Call | None:
     line = lines[-1] if lines else None
     small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
     inner = small.value if isinstance(small, cst.Return) else None
-    if not isinstance(inner, cst.Call) or len(lines) > 2 or (len(lines) == 2 and not _is_text(lines[0])):
+    if not isinstance(inner, cst.Call) or len(lines) > 2 or (len(lines) == 2 and not is_text(lines[0])):
         return None
     handed = [(arg.star, dotted(arg.value)) for arg in inner.args]
     wanted = [(star, one.name.value) for star, one in zip(("*", "**"), rest) if one is not None]
@@ -528,7 +573,8 @@ def _is_of_module(file: ParsedFile, name: str, call: cst.Call, function: cst.Fun
     return known and all(one.name != name for one in bound_in(function))
 
 
-def _is_text(line: cst.CSTNode) -> bool:
+def is_text(line: cst.CSTNode) -> bool:
+    """Whether a line is a text."""
     small = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
     return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
 

@@ -44,6 +44,7 @@ from migrator.program.plain_lines import (
     forwarded,
     functions_by_name,
     lines_apart,
+    loops_once,
     matches_apart,
     modes_apart,
     without_forwarding_methods,
@@ -51,7 +52,9 @@ from migrator.program.plain_lines import (
     without_graphs,
     without_idle_scopes,
     without_local_imports,
+    without_sure_asserts,
 )
+from migrator.program.plain_values import attributes_said, classes_chosen, dicts_whole, tables_of_classes
 from migrator.walking import walk
 
 _ROUNDS = 200  # each takes something away; there are as many as lines that are read otherwise
@@ -78,16 +81,29 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     if not is_concerned or _ALL_NAMES & names_in(file.module):
         return file
     made: set[str] = set()
+    handed: set[str] = set()  # names in calls whose result is one of their arguments
     old = file
     for _ in range(_ROUNDS):
         edits = _of_lines(file, elsewhere) or _Edits(file, elsewhere, made).read()
         edits = edits or _without_partial(file, old) or _without_forwarders(file, old, elsewhere)
-        edits = edits or _of_calls(file, elsewhere) or _of_choices(file) or _of_values(file, elsewhere)
+        edits = edits or _without_unread(file, old, handed, elsewhere)
+        edits = edits or _of_calls(file, elsewhere) or _of_choices(file)
+        if not edits:
+            edits = _of_values(file, elsewhere)
+            handed |= {name for node in edits.expressions for name in names_in(node)}
         if not edits:
             return file
         made |= edits.made
         file = applied(file, edits)
     return file
+
+
+def with_attributes_said(file: ParsedFile) -> ParsedFile:
+    """The file with each attribute that a method which is told the mode gives its object given by a line."""
+    if "mode" not in file.bare or "class " not in file.bare or "self" not in file.bare:
+        return file
+    edits = Edits(attributes_said(file))
+    return applied(file, edits) if edits else file
 
 
 def applied(file: ParsedFile, edits: Edits) -> ParsedFile:
@@ -140,6 +156,18 @@ def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
         lines = without_graphs(file)
     if not lines and "name_scope" in text:
         lines = without_idle_scopes(file, _is_concerned)
+    if not lines and "assert " in text:
+        lines = without_sure_asserts(file, _is_concerned)
+    if not lines and "for " in text:
+        lines = loops_once(file, _is_concerned)
+    if not lines and "**" in text:
+        lines = dicts_whole(file, _is_concerned)
+    if not lines and "Optimizer" in text:
+        lines = classes_chosen(file, _is_concerned)
+    if not lines and "class " in text:
+        tables = tables_of_classes(file, elsewhere)
+        if tables[0]:
+            return Edits(*tables)
     if not lines and "super" in text:
         lines = without_forwarding_methods(file, _is_concerned)
     if not lines and "global " in text:
@@ -184,6 +212,19 @@ def _without_forwarders(file: ParsedFile, old: ParsedFile, elsewhere: Callable[[
         made = (file.imports.tensorflow(value.func) or "").rpartition(".")[2]
         said, before = ([node.value for node in name_nodes(one.module)].count(name) for one in (file, old))
         if made.endswith(_PARTS[:3]) and said == 1 < before and not elsewhere(name):
+            edits.lines[function] = []
+    return edits
+
+
+def _without_unread(file: ParsedFile, old: ParsedFile, handed: set[str], elsewhere: Callable[[str], bool]) -> Edits:
+    """Functions whose only calls went, since they only gave what they were given."""
+    edits = Edits()
+    for function in functions_in(file.module) if handed else ():
+        name = function.name.value
+        if name not in handed or function.decorators or file.may_have_comment(function):
+            continue
+        said, before = ([node.value for node in name_nodes(one.module)].count(name) for one in (file, old))
+        if said == 1 < before and not elsewhere(name):
             edits.lines[function] = []
     return edits
 
@@ -385,7 +426,7 @@ class _Edits:
 
     def _attribute(self, call: cst.Call) -> cst.BaseExpression | None:
         """`getattr(x, "name")`."""
-        found = attribute_asked(call)
+        found = attribute_asked(_with_whole_text(call))
         return found if found is not None and self.is_builtin("getattr") and _is_dotted(found.value) else None
 
     def _partial(self, call: cst.Call) -> cst.Call | None:
@@ -763,13 +804,17 @@ class _OfScope:
         values = _elements(small.value)
         if not values or not isinstance(target, cst.Name) or self._single(target.value) is not place:
             return
-        public = all(self.file.imports.tensorflow(value) is not None for value in values.values())
+        public = all(
+            self.file.imports.tensorflow(value) is not None or self._is_function(value) for value in values.values()
+        )
         if not self._may_go(target.value) or not (public or any(_computes(value) for value in values.values())):
             return
         reads: list[tuple[cst.BaseExpression, str | int]] = []
         for use in self._uses(target.value):
             node, key = self._entry_read(use)
             if node is None or key is None or key not in values:
+                return
+            if public and not self._means_the_same(names_in(values[key]), node):
                 return
             reads.append((node, key))
         if public:
@@ -784,6 +829,11 @@ class _OfScope:
         for node, key in reads:
             self.of.replace(node, cst.Name(names[key]))
         self.edits.touched.add(target.value)
+
+    def _is_function(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is the name of a function of the scope that is always this one."""
+        bound = self.bound.get(node.value, ()) if isinstance(node, cst.Name) else ()
+        return len(bound) == 1 and bound[0].form is Form.FUNCTION
 
     def _entry_read(self, use: cst.Name) -> tuple[cst.BaseExpression | None, str | int | None]:
         """The expression `c["a"]` or `c.get("a")` that a mention of a container is part of, and its key."""
@@ -877,6 +927,9 @@ class _OfScope:
         target, value = small.targets[0].target, small.value
         if not isinstance(target, cst.Name) or not isinstance(value, cst.Attribute) or place.line in self.edits.lines:
             return
+        if (self.file.imports.tensorflow(value) or "").endswith("Optimizer"):
+            self._named_class(place, target, value)
+            return
         if (
             not isinstance(value.value, cst.Name)
             or value.value.value not in self.bound
@@ -894,6 +947,20 @@ class _OfScope:
             self.of.replace(use, value.deep_clone())
         self.edits.lines[place.line] = []
         self.edits.touched |= {target.value, value.value.value}
+
+    def _named_class(self, place: _Place, target: cst.Name, value: cst.Attribute) -> None:
+        """`kind = tf.train.AdamOptimizer`, which is only called: the class there."""
+        if self._single(target.value) is not place or not self._may_go(target.value):
+            return
+        uses = self._uses(target.value)
+        calls = [self.file.parents.get(use) for use in uses]
+        called = all(isinstance(call, cst.Call) and call.func is use for call, use in equal_zip(calls, uses))
+        if not uses or not called or not all(self._means_the_same(names_in(value), use) for use in uses):
+            return
+        for use in uses:
+            self.of.replace(use, value.deep_clone())
+        self.edits.lines[place.line] = []
+        self.edits.touched.add(target.value)
 
     def _attributes(self) -> None:
         """Attributes that a function gives an object and reads again, and nobody else: names of its own.
@@ -1058,7 +1125,7 @@ class _OfScope:
         self.edits.lines[function] = []
         self.edits.touched.add(name)
 
-    def _means_the_same(self, names: Iterable[str], call: cst.Call) -> bool:
+    def _means_the_same(self, names: Iterable[str], call: cst.CSTNode) -> bool:
         """Whether names of this scope are not those of a function between it and a call."""
         node: cst.CSTNode | None = call
         while node is not None and node is not self.scope:
@@ -1220,6 +1287,25 @@ def _last(node: cst.BaseExpression) -> str:
     if isinstance(node, cst.Attribute):
         return node.attr.value
     return node.value if isinstance(node, cst.Name) else ""
+
+
+def _with_whole_text(call: cst.Call) -> cst.Call:
+    """`getattr(x, "a" + "b")` with the text in one."""
+    if len(call.args) != 2 or not isinstance(call.args[1].value, cst.BinaryOperation):
+        return call
+    text = _text_of(call.args[1].value)
+    if text is None:
+        return call
+    return call.with_changes(args=[call.args[0], call.args[1].with_changes(value=cst.SimpleString(repr(text)))])
+
+
+def _text_of(node: cst.BaseExpression) -> str | None:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        parts = _text_of(node.left), _text_of(node.right)
+        return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+    return (
+        node.evaluated_value if isinstance(node, cst.SimpleString) and isinstance(node.evaluated_value, str) else None
+    )
 
 
 def _makes_parts(node: cst.CSTNode) -> bool:

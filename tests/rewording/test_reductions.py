@@ -54,6 +54,7 @@ def first(*lines: str) -> str:
     return model(*lines).replace("def model", FIRST + "def model")
 
 
+TABLED = TOP + "class C:\n    {}\n\n\n"
 STAYS = {
     "nothing, which a loop may leave": model("loss = None", "for one in labels:", "    loss = f(one)"),
     "nothing, which one branch leaves": model("loss = None", "if features:", "    loss = f(1)"),
@@ -84,6 +85,36 @@ STAYS = {
         "= f(1) if", "= x if"
     ),
     "nothing, by a constant": "USED = False\n\n\n" + model("loss = g(f(1) if USED else None)"),
+    "what is said not to be None, and may be": model("loss = f(1) or None", "assert loss is not None"),
+    "a parameter that is said not to be None": model("assert labels is not None", "loss = f(labels)"),
+    "a loop that may end early": model("for one in [f(1)]:", "    loss = one", "    if features:", "        break"),
+    "a table of a class that its object asks": (
+        "class C:\n    KINDS = {'a': tf.losses.log_loss}\n\n    def f(self):\n        return self.KINDS['a']\n\n\n"
+        + model("loss = C.KINDS['a'](labels)")
+    ),
+    "a table of a class that is given away": (
+        "class C:\n    KINDS = {'a': tf.losses.log_loss}\n\n\nuse(C.KINDS)\n\n\n" + model("loss = C.KINDS['a'](labels)")
+    ),
+    "a dict that is asked between": model("more = {}", "more['a'] = f(1)", "print(more)", "loss = g(**more)"),
+    "a dict with an entry of itself": model(
+        "more = {}", "more['a'] = f(1)", "more['b'] = more['a']", "loss = g(**more)"
+    ),
+    "a dict with an entry given twice": model("more = {}", "more['a'] = f(1)", "more['a'] = f(2)", "loss = g(**more)"),
+    "a dict with an entry of one branch": model(
+        "more = {}", "if features:", "    more['a'] = f(1)", "more['b'] = f(2)", "loss = g(**more)"
+    ),
+    "a class that is chosen by what changes": model(
+        *("if n == 1:", "    kind = tf.train.AdamOptimizer", "else:", "    kind = tf.train.FtrlOptimizer"),
+        *("n = 2", "train = kind(n)", "loss = f(train, n)"),
+    ),
+    "a class that is chosen by a call": model(
+        *("if f(1):", "    kind = tf.train.AdamOptimizer", "else:", "    kind = tf.train.FtrlOptimizer"),
+        *("train = kind(1)", "loss = 1"),
+    ),
+    "a class that is chosen and called twice": model(
+        *("if features:", "    kind = tf.train.AdamOptimizer", "else:", "    kind = tf.train.FtrlOptimizer"),
+        *("train = kind(1)", "other = kind(2)", "loss = train + other"),
+    ),
     "an iterator that another one is taken of": model("found = iter([f(1), f(2)])", "loss = next(found) - next(found)"),
     "an iterator of several": model("loss = next(iter([f(1), f(2)]))"),
     "one of a function's arguments, by what is not known": model("loss = max([f(1), f(2)])"),
@@ -175,7 +206,7 @@ STAYS = {
     ),
     "a dict that is asked": model("nets = {'a': f(1)}", "loss = nets.get(key())"),
     "keywords that are used twice": model("more = {'units': f(1)}", "net = g(**more)", "loss = h(net, **more)"),
-    "keywords that change": model("more = {'units': f(1)}", "more['name'] = 'x'", "loss = g(**more)"),
+    "keywords that change": model("more = {'units': f(1)}", "more[features] = 'x'", "loss = g(**more)"),
     "keywords of unknown names": model("loss = f(**{name: 1})"),
     "keywords that are given twice": model("more = {'units': f(1)}", "loss = g(units=2, **more)"),
     "getattr with a default": model("loss = getattr(tf.losses, 'mine', None)(labels)"),
@@ -323,7 +354,47 @@ CHANGES = {
     ),
     "the only element of an iterator": (model("loss = next(iter([f(1)]))"), model("loss = f(1)")),
     "the only entry of a dict": (model("loss = g(dict(net=f(1))['net'])"), model("loss = g(f(1))")),
-    "the argument that a function returns": (first("loss = first(f(1))"), first("loss = f(1)")),
+    "the argument that a function returns": (first("loss = first(f(1))"), model("loss = f(1)")),
+    "a table of a class": (
+        TABLED.format("KINDS = {'a': tf.train.AdamOptimizer}") + MODEL.format("    loss = C.KINDS[features](labels)\n"),
+        TOP + "KINDS = {'a': tf.train.AdamOptimizer}\n\n\n" + MODEL.format("    loss = KINDS[features](labels)\n"),
+    ),
+    "a dict by its lines": (
+        model("more = {}", "more['a'] = f(1)", "more['b'] = g(2)", "loss = h(**more)"),
+        model("loss = h(a = f(1), b = g(2))").replace(" = f(1),", "=f(1),").replace("b = g", "b=g"),
+    ),
+    "a class that is chosen": (
+        model(
+            *("if features:", "    kind = tf.train.AdamOptimizer", "else:", "    kind = tf.train.FtrlOptimizer"),
+            *("train = kind(1)", "loss = f(train)"),
+        ),
+        model(
+            *(
+                "if features:",
+                "    train = tf.train.AdamOptimizer(1)",
+                "else:",
+                "    train = tf.train.FtrlOptimizer(1)",
+            ),
+            "loss = f(train)",
+        ),
+    ),
+    "a class that has a name": (
+        model("kind = tf.train.AdamOptimizer", "loss = f(kind(1))"),
+        model("loss = f(tf.train.AdamOptimizer(1))"),
+    ),
+    "an element of a list that is made for it": (model("loss = [f(1), features][0]"), model("loss = f(1)")),
+    "what is said not to be None": (
+        model("loss = f(1)", "assert loss is not None, 'nothing'"),
+        model("loss = f(1)"),
+    ),
+    "a loop of one turn": (
+        model("for (one, two) in [(f(1), g(2))]:", "    loss = h(one, two)"),
+        model("one = f(1)", "two = g(2)", "loss = h(one, two)"),
+    ),
+    "an attribute of a text in parts": (
+        model("loss = getattr(tf.losses, 'log' + '_loss')(labels)"),
+        model("loss = tf.losses.log_loss(labels)"),
+    ),
     "a list as a stack": (
         model("kept = []", "kept.append(f(1))", "kept.append(g(2))", "net = kept.pop()", "loss = h(net, kept.pop())"),
         model("kept_2 = f(1)", "net = g(2)", "loss = h(net, kept_2)"),
@@ -661,6 +732,12 @@ def test_a_table_of_losses() -> None:
     new = reduce(TOP + table + MODEL.format("    loss = LOSSES['a'](labels) + LOSSES.get('b')(labels)\n"))
     expected = TOP + MODEL.format("    loss = tf.losses.log_loss(labels) + tf.losses.hinge_loss(labels)\n")
     assert ast.unparse(ast.parse(new)) == ast.unparse(ast.parse(expected))
+
+
+def test_a_value_by_a_constant_is_told() -> None:
+    text = "USED = True\n\n\n" + model("loss = f(1) if USED else None")
+    said = reduced(ParsedFile.parse(Path("train.py"), text), lambda name: False).said
+    assert [(one.code, one.line) for one in said] == [("TFM117", 9)]
 
 
 def test_a_value_by_a_constant_that_another_file_names() -> None:

@@ -11,9 +11,9 @@ from functools import cache
 
 import pytest
 
-from tests.rewording.layers_and_drivers import LACKING, REWORDINGS
 from tests.rewording.measure import Said, cases, said
 from tests.rewording.rewordings import reword
+from tests.rewording.strangers import LACKING, REWORDINGS
 
 # Single programs, with what is lacking.
 BRIDGED = {

@@ -139,7 +139,7 @@ STAY = {
         "which has it by its place",
     ),
     "act = tf.nn.tanh\nwith slim.arg_scope([slim.fully_connected], activation_fn=act):\n"
-    "    net = slim.fully_connected(net, 4)\n    act = None\n    net = slim.fully_connected(net, 4)": (
+    "    net = slim.fully_connected(net, 4)\n    act = tf.nn.relu\n    net = slim.fully_connected(net, 4)": (
         "",
         "`act` gets another value inside",
     ),

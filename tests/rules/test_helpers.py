@@ -84,7 +84,7 @@ STAY = {
         "False",
         "def network(x):\n    x = tf.keras.layers.Dropout(0.3)(x, training=False)\n    return x\n",
     ),
-    "unread": ("def network(x, mode):\n    return x\n", "mode", "def network(x):\n    return x\n"),
+    "unread": ("def network(x, mode):\n    return 2.0 * x\n", "mode", "def network(x):\n    return 2.0 * x\n"),
 }
 
 
@@ -416,7 +416,7 @@ MADE: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "what it was given is something else later": (
         MAKER,
-        f"n = 4\nnet = make(n)\nn = 7\nlogits = net(features, {TRAINING})\n",
+        f"n = 4\nnet = make(n)\nn = 7\nlogits = tf.layers.dense(net(features, {TRAINING}), n)\n",
         ("    n = 4\n    units = n\n", "tf.keras.layers.Dense(units)(x_2)"),
     ),
 }

@@ -40,7 +40,7 @@ def test_a_layer_object_under_a_name_of_its_own() -> None:
 
 
 REFUSED = {
-    "an object in a list": "net = [tf.layers.Dropout(0.1)][0](net)",
+    "an object in a list": "net = [tf.layers.Dropout(0.1), print(1)][0](net)",
     "an object that is passed on": "drop = tf.layers.Dropout(0.1)\nnet = list(map(drop, [net]))[0]",
     "an object with two meanings": "drop = tf.layers.Dropout(0.1)\ndrop = tf.layers.Dropout(0.2)\nnet = drop(net)",
     "a phase by position": "net = tf.layers.Dropout(0.1)(net, True)",
