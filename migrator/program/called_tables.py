@@ -15,7 +15,7 @@ import libcst as cst
 
 from migrator.names.bindings import Form, bound_in, dotted, names_changed, owns, read_bindings
 from migrator.names.free import free
-from migrator.program.calls import calls_in, functions_in, nodes_in, string
+from migrator.program.calls import calls_in, functions_in, nodes_in, string, written_entries
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.reductions import Edits, applied, bound_arguments, substituted
 from migrator.program.scopes import free_names, path_to
@@ -136,16 +136,11 @@ def _tables(file: ParsedFile, scope: _Scope) -> Iterator[_Table]:
 
 def _entries(file: ParsedFile, node: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """The keys and values of a dict that is written out; nothing where one of them is not."""
-    if isinstance(node, cst.Dict):
-        entries = [one for one in node.elements if isinstance(one, cst.DictElement)]
-        keys = [one.key for one in entries]
-        known = all(isinstance(key, (cst.SimpleString, cst.Integer)) or _is_mode(file, key) for key in keys)
-        return [(one.key, one.value) for one in entries] if known and len(entries) == len(node.elements) else []
-    if isinstance(node, cst.Call) and _is_builtin(file, node.func, "dict"):
-        if all(arg.keyword is not None and not arg.star for arg in node.args):
-            named = [(arg.keyword.value, arg.value) for arg in node.args if arg.keyword is not None]
-            return [(cst.SimpleString(f'"{name}"'), value) for name, value in named]
-    return []
+    is_builtin = isinstance(node, cst.Call) and _is_builtin(file, node.func, "dict")
+    entries = written_entries(node, is_builtin) or []
+    plain = (cst.SimpleString, cst.Integer)
+    known = all(isinstance(one.key, plain) or _is_mode(file, one.key) for one in entries)
+    return [(one.key, one.value) for one in entries] if known else []
 
 
 def _is_builtin(file: ParsedFile, node: cst.BaseExpression, name: str) -> bool:

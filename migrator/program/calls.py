@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -109,6 +110,33 @@ def string(node: cst.BaseExpression | None) -> str | None:
         value = node.evaluated_value
         return value if isinstance(value, str) else None
     return None
+
+
+class Entry(NamedTuple):
+    """An entry of a dict that is written out: its key, its value, and the part of the dict that it is.
+
+    The key of `dict(a=b)` is the text that it stands for.
+    """
+
+    key: cst.BaseExpression
+    value: cst.BaseExpression
+    node: cst.DictElement | cst.Arg
+
+
+def written_entries(node: cst.BaseExpression | None, is_builtin: bool = True) -> list[Entry] | None:
+    """The entries of `{"a": b}`, or of `dict(a=b)` where `dict` is Python's own; None for anything else.
+
+    What `*` or `**` adds is not written out.
+    """
+    if isinstance(node, cst.Dict):
+        elements = [one for one in node.elements if isinstance(one, cst.DictElement)]
+        return [Entry(one.key, one.value, one) for one in elements] if len(elements) == len(node.elements) else None
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name) or node.func.value != "dict":
+        return None
+    named = [(one.keyword.value, one) for one in node.args if one.keyword is not None]
+    if len(named) < len(node.args) or not is_builtin:
+        return None
+    return [Entry(cst.SimpleString(f'"{name}"'), one.value, one) for name, one in named]
 
 
 def parameters_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:

@@ -14,7 +14,7 @@ from typing import Union
 import libcst as cst
 
 from migrator.pairing import equal_zip
-from migrator.program.calls import is_none, string
+from migrator.program.calls import is_none, string, written_entries
 from migrator.program.modes import ALL, Modes
 from migrator.program.parsed import Following, names_in
 from migrator.program.scopes import bindings, parents_below
@@ -222,14 +222,12 @@ def _entries_of(node: cst.BaseExpression, record: Record | None = None) -> dict[
             return None
         keys = [parameter(arg, index, record) for index, arg in enumerate(node.args)]
         values = [arg.value for arg in node.args]
-    elif isinstance(node, cst.Dict):
-        keys = [string(one.key) if isinstance(one, cst.DictElement) else None for one in node.elements]
-        values = [one.value for one in node.elements]
-    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
-        keys = [arg.keyword.value if arg.keyword is not None else None for arg in node.args]
-        values = [arg.value for arg in node.args]
     else:
-        return None
+        entries = written_entries(node)
+        if entries is None:
+            return None
+        keys = [string(one.key) for one in entries]
+        values = [one.value for one in entries]
     found = {key: value for key, value in equal_zip(keys, values) if key is not None}
     return found if len(found) == len(keys) else None
 

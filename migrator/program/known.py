@@ -38,7 +38,7 @@ def loaded(file: ParsedFile, files: Iterable[ParsedFile] = ()) -> Evaluator:
     return _loaded(tuple((one.path, one.module) for one in files), file.path, file.module)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _loaded(files: tuple[tuple[Path, cst.Module], ...], path: Path, module: cst.Module) -> Evaluator:
     file = Parsed(path, module)
     evaluator = Evaluator(Together.of([file, *(Parsed(*one) for one in files if one[0] != path)]))

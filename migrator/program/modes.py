@@ -21,7 +21,7 @@ from migrator.names.bindings import names_bound, names_changed, names_read
 from migrator.names.imports import ImportMap
 from migrator.names.symbols import TEXTS
 from migrator.pairing import equal_zip
-from migrator.program.calls import is_none, string
+from migrator.program.calls import is_none, string, written_entries
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
 from migrator.walking import walk
@@ -601,18 +601,11 @@ def _same(args: Sequence[cst.Arg], others: Sequence[cst.Arg]) -> bool:
 
 def _entries(node: cst.BaseExpression) -> list[tuple[str, cst.BaseExpression]]:
     """The entries of a dict of arguments. Raises Blocked (TFM105)."""
-    found: list[tuple[str, cst.BaseExpression]] = []
-    if isinstance(node, cst.Dict):
-        for element in node.elements:
-            key = string(element.key) if isinstance(element, cst.DictElement) else None
-            if key is None:
-                raise Blocked("TFM105", node, "the arguments of the EstimatorSpec are not written out")
-            found.append((key, element.value))
-        return found
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
-        if all(arg.keyword is not None for arg in node.args):
-            return [(arg.keyword.value, arg.value) for arg in node.args if arg.keyword is not None]
-    raise Blocked("TFM105", node, "the arguments of the EstimatorSpec are not written out")
+    entries = [(string(one.key), one.value) for one in written_entries(node) or ()]
+    known = [(key, value) for key, value in entries if key is not None]
+    if written_entries(node) is None or len(known) < len(entries):
+        raise Blocked("TFM105", node, "the arguments of the EstimatorSpec are not written out")
+    return known
 
 
 def _entry_set(small: cst.BaseSmallStatement) -> tuple[str, list[tuple[str, cst.BaseExpression]]] | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import libcst as cst
 
 from migrator.names.bindings import bound_in, dotted, read_bindings
-from migrator.program.calls import bind, calls_in, nodes_in, parameters_of, string, with_arguments
+from migrator.program.calls import bind, calls_in, nodes_in, parameters_of, string, with_arguments, written_entries
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.reductions import Edits, applied
 
@@ -91,15 +91,8 @@ def _entries(file: ParsedFile, params: cst.BaseExpression | None) -> Mapping[str
     """The entries of `{"a": b}`, or of `dict(a=b)`, by key; None where another expression may have others."""
     if params is None or file.may_have_comment(params):
         return None
-    if isinstance(params, cst.Dict):
-        given = [one for one in params.elements if isinstance(one, cst.DictElement)]
-        if len(given) < len(params.elements):
-            return None  # what `**` adds may have the key as well
-        return {key: one for one in given if (key := string(one.key)) is not None}
-    if isinstance(params, cst.Call) and dotted(params.func) == "dict" and "dict" not in file.names_at_top:
-        named = {one.keyword.value: one for one in params.args if one.keyword is not None}
-        return named if len(named) == len(params.args) else None
-    return None
+    entries = written_entries(params, "dict" not in file.names_at_top)
+    return None if entries is None else {key: one.node for one in entries if (key := string(one.key)) is not None}
 
 
 def _only_for(file: ParsedFile, name: cst.Name, elsewhere: Callable[[str], bool]) -> cst.BaseExpression | None:

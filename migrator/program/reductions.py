@@ -32,7 +32,9 @@ from migrator.program.calls import (
     is_identifier,
     keyword_argument,
     nodes_in,
+    string,
     with_arguments,
+    written_entries,
 )
 from migrator.program.chosen_estimators import chosen
 from migrator.program.known_values import known_values
@@ -477,39 +479,25 @@ class _Edits:
 
     def keywords_of(self, node: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
         """What a dict of keywords holds: `{"a": b}` or `dict(a=b)`, also `{**{"a": b}}` and `dict({"a": b})`."""
+        is_dict = self.is_builtin("dict")
+        entries = written_entries(node, is_dict)
+        parts: list[dict[str, cst.BaseExpression] | None] = []
+        if entries is not None:
+            named = [(string(one.key), one.value) for one in entries]
+            parts = [{name: value} if name is not None and is_identifier(name) else None for name, value in named]
+        elif isinstance(node, cst.Dict):
+            for one in node.elements:
+                parts.append(self.keywords_of(one.value if type(one) is cst.StarredDictElement else cst.Dict([one])))
+        elif isinstance(node, cst.Call) and dotted(node.func) == "dict" and is_dict and node.args:
+            first, *rest = node.args
+            if first.keyword is None and not first.star:
+                parts = [self.keywords_of(first.value), self.keywords_of(node.with_changes(args=rest))]
         found: dict[str, cst.BaseExpression] = {}
-        if isinstance(node, cst.Dict):
-            for element in node.elements:
-                if isinstance(element, cst.StarredDictElement):
-                    more = self.keywords_of(element.value)
-                else:
-                    key = element.key if isinstance(element, cst.DictElement) else None
-                    name = key.evaluated_value if isinstance(key, cst.SimpleString) else None
-                    more = {name: element.value} if isinstance(name, str) and is_identifier(name) else None
-                if more is None or not all(is_harmless(found[one]) for one in found.keys() & more):
-                    return None
-                found = {**{name: value for name, value in found.items() if name not in more}, **more}
-            return found
-        if (
-            isinstance(node, cst.Call)
-            and isinstance(node.func, cst.Name)
-            and node.func.value == "dict"
-            and self.is_builtin("dict")
-        ):
-            first, *rest = node.args or (None,)
-            if first is not None and first.keyword is None and not first.star:
-                of = self.keywords_of(first.value)
-                if of is None:
-                    return None
-                found = of
-            else:
-                rest = list(node.args)
-            for arg in rest:
-                if arg.keyword is None or arg.keyword.value in found:
-                    return None
-                found[arg.keyword.value] = arg.value
-            return found
-        return None
+        for more in parts or (None,):
+            if more is None or not all(is_harmless(found[one]) for one in found.keys() & more):
+                return None if parts or entries is None else {}
+            found = {**{name: value for name, value in found.items() if name not in more}, **more}
+        return found
 
 
 class _OfScope:

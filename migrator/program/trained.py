@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 
 import libcst as cst
 
-from migrator.ir.evaluate import Evaluator, Left
-from migrator.ir.files import Parsed, Together
+from migrator.ir.evaluate import Left
+from migrator.ir.files import Parsed
 from migrator.ir.machine import Effect, TooMuch
 from migrator.ir.store import ABSENT
 from migrator.ir.values import Class, Constant, Method, Module, Object, Operation, Scope, Site, Symbol, Table, Value
@@ -19,6 +17,7 @@ from migrator.names.bindings import bound_in, names_read, value_given
 from migrator.names.spelling import canonical
 from migrator.program.calls import nodes_in
 from migrator.program.flow import made_of
+from migrator.program.known import loaded
 from migrator.program.modes import TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.scopes import bindings, path_to
@@ -68,9 +67,8 @@ class Trained:
         self._waits: dict[cst.BaseExpression, Operation] = {}
 
     def __enter__(self) -> Trained:
-        self.machine, module = _loaded(
-            self.body.file.path, self.body.file.module, tuple((one.path, one.module) for one in self.files)
-        )
+        self.machine = loaded(self.body.file, self.files)
+        module = self.machine.load(Parsed(self.body.file.path, self.body.file.module))
         self._left = Left.of(self.machine)
         self._mark = self.machine.store.mark()
         self.machine.work = -_MORE
@@ -252,23 +250,6 @@ def others_named(body: TrainBody) -> tuple[ParsedFile, ...]:
 def _params(params: cst.Parameters) -> list[cst.Param]:
     stars = [one for one in (params.star_arg, params.star_kwarg) if isinstance(one, cst.Param)]
     return [*params.posonly_params, *params.params, *params.kwonly_params, *stars]
-
-
-@lru_cache(maxsize=16)
-def _loaded(
-    path: Path, module: cst.Module, others: tuple[tuple[Path, cst.Module], ...] = ()
-) -> tuple[Evaluator, Module]:
-    """An evaluator that has executed a file as a module, with others that it may import; trees never change."""
-    file = Parsed(path, module)
-    machine = Evaluator(Together.of([file, *(Parsed(*one) for one in others if one[0] != path)]))
-    try:
-        return machine, machine.load(file)
-    except (TooMuch, RecursionError):
-        machine.regions.clear()
-        machine.conditions.clear()
-        known = machine.store.get(("module", path))
-        assert isinstance(known, Module)
-        return machine, known
 
 
 __all__ = ["Done", "Trained", "others_named"]
