@@ -25,6 +25,7 @@ Lines = dict[cst.BaseStatement, list[cst.BaseStatement]]
 Names = dict[cst.CSTNode, cst.BaseExpression]
 _Scope = Union[cst.Module, cst.FunctionDef]
 _DEPTH = 4
+_TRAINS = ("train", "evaluate", "train_and_evaluate")
 #: What makes something else than operations.
 _NO_OPERATIONS = ("_partitioner", "_initializer", "_regularizer", "Optimizer", "tf.get_collection")
 
@@ -271,7 +272,7 @@ def _said_to_be(test: cst.BaseExpression) -> str | None:
 
 
 def loops_once(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
-    """`for a in [b]:`, a loop of one turn: `a = b` and its lines."""
+    """`for a in [b]: train_and_evaluate(estimator, *a)`, a loop of one turn that trains: `a = b` and its lines."""
     found: Lines = {}
     scopes: list[_Scope] = [file.module, *filter(is_concerned, functions_in(file.module))]
     for loop in [node for scope in scopes for node in nodes_in(scope) if isinstance(node, cst.For)]:
@@ -280,7 +281,8 @@ def loops_once(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]
         if len(items) != 1 or not isinstance(items[0], cst.Element) or loop.orelse is not None or not body:
             continue
         leaves = any(isinstance(one, (cst.Break, cst.Continue)) for one in nodes_in(loop.body))
-        if leaves or loop.asynchronous is not None or file.may_have_comment(loop.iter):
+        trains = any((dotted(call.func) or "").rpartition(".")[2] in _TRAINS for call in calls_in(loop.body))
+        if leaves or not trains or loop.asynchronous is not None or file.may_have_comment(loop.iter):
             continue
         given = cst.Assign([cst.AssignTarget(loop.target)], items[0].value)
         found[loop] = [cst.SimpleStatementLine([given], leading_lines=loop.leading_lines), *body]

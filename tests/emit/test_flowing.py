@@ -478,8 +478,8 @@ build('b').train(input_fn)"""
 
 def test_a_run_config_beside_it_whose_names_change() -> None:
     assert "KerasEstimator(model_fn, model_dir=folder, " in driven(BESIDE.format(between="print(folder)"))
-    told = manual(f"{MODEL}\n\n{BESIDE.format(between='folder = 1')}")
-    assert told == [("TFM109", "folder = 1")]
+    told = manual(f"{MODEL}\n\n{BESIDE.format(between='folder = other()')}")
+    assert told == [("TFM109", "folder = other()")]
 
 
 def test_an_estimator_that_nothing_is_done_with() -> None:

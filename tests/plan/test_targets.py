@@ -154,7 +154,7 @@ def test_mirrored_workers_that_are_asked_for_had_one_device() -> None:
     ],
 )
 def test_what_is_refused_is_told_with_what_to_do(given: str, code: str, told: tuple[str, ...]) -> None:
-    lines = "settings = {'model_dir': '/tmp/m'}\nsettings['save_checkpoints_steps'] = 3\n"
+    lines = "settings = {'model_dir': '/tmp/m'}\nsettings[name()] = 3\n"
     lines += "on_tpu = tf.distribute.experimental.TPUStrategy(resolver)\n"
     text = program(driver=BOTH).replace(
         ', params={"rate": 0.1})', f", config=tf.estimator.RunConfig({given}), params=dict(rate=0.1))"

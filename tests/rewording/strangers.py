@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tests.rewording.everyday import _constants, _said
 from tests.rewording.habits import _of_optimizers, _only_model_fn, _top_calls, _types
-from tests.rewording.layers_and_drivers import LACKING, _of_layers
+from tests.rewording.layers_and_drivers import LACKING, _of_layers, lacking
 from tests.rewording.rewordings import (
     REWORDINGS,
     _calls,
@@ -134,7 +134,7 @@ def optimizer_classes_chosen(module: ast.Module) -> bool:
             ast.Assign([target], value),
         ]
 
-    if not _of_optimizers(module, instead) or "kind" not in ast.unparse(module):
+    if not _of_optimizers(module, instead) or not any(_calls(one, "kind") for one in _model_fns(module)):
         return False
     _import_first(module, "OPTIMIZER = 'mine'")
     return True
@@ -557,7 +557,7 @@ def _model_fns_by(module: ast.Module, name: str) -> list[ast.stmt]:
 # -- the driver --------------------------------------------------------------------------------------------------------
 
 
-@rewording
+@lacking("the driver hands its Estimator to an object of its own")
 def trainer_objects(module: ast.Module) -> bool:
     """`class Trainer: def __init__(self, estimator); def fit(self, *args, **kwargs): self.estimator.train(...)`."""
     if _calls(module, "train_and_evaluate"):

@@ -87,7 +87,8 @@ STAYS = {
     "nothing, by a constant": "USED = False\n\n\n" + model("loss = g(f(1) if USED else None)"),
     "what is said not to be None, and may be": model("loss = f(1) or None", "assert loss is not None"),
     "a parameter that is said not to be None": model("assert labels is not None", "loss = f(labels)"),
-    "a loop that may end early": model("for one in [f(1)]:", "    loss = one", "    if features:", "        break"),
+    "a loop that may end early": TOP + "for one in [f(1)]:\n    if one:\n        break\n    estimator.train(one)\n",
+    "a loop of two turns": TOP + "for one in [f(1), f(2)]:\n    estimator.train(one)\n",
     "a table of a class that its object asks": (
         "class C:\n    KINDS = {'a': tf.losses.log_loss}\n\n    def f(self):\n        return self.KINDS['a']\n\n\n"
         + model("loss = C.KINDS['a'](labels)")
@@ -387,9 +388,9 @@ CHANGES = {
         model("loss = f(1)", "assert loss is not None, 'nothing'"),
         model("loss = f(1)"),
     ),
-    "a loop of one turn": (
-        model("for (one, two) in [(f(1), g(2))]:", "    loss = h(one, two)"),
-        model("one = f(1)", "two = g(2)", "loss = h(one, two)"),
+    "a loop of one turn that trains": (
+        TOP + "for (one, two) in [(f(1), g(2))]:\n    tf.estimator.train_and_evaluate(estimator, one, two)\n",
+        TOP + "one = f(1)\ntwo = g(2)\ntf.estimator.train_and_evaluate(estimator, one, two)\n",
     ),
     "an attribute of a text in parts": (
         model("loss = getattr(tf.losses, 'log' + '_loss')(labels)"),
