@@ -331,6 +331,30 @@ def together(name: str) -> ModuleType:
         return load(name)
 
 
+def test_what_a_loop_within_a_step_shows_is_of_the_step() -> None:
+    """Dropouts, layers and draws in it count; a layer is outermost only where none is under way around the loop."""
+    make = together("record_keras").Step
+    step, inner = make(), make()
+    tf = SimpleNamespace(Tensor=object, nest=SimpleNamespace(flatten=lambda one: []))
+    cell, model = (SimpleNamespace(_trainable_weights=[name], _non_trainable_weights=[]) for name in ("w", "v"))
+
+    def body(layer: object) -> None:
+        inner.layers.go_on_from(step.layers)
+        inner.layers.call(tf, lambda layer: None, cell)
+        inner.dropouts.append(0.5)
+        inner.draws, inner.clipping.calls = 2, ["clip"]
+        step.absorb(inner)
+
+    step.dropouts.append(0.1)
+    step.layers.call(tf, body, model)
+    assert step.layers.outermost == [model] and step.layers.owned == ["w", "v"]
+    assert (step.dropouts, step.draws, step.clipping.calls) == ([0.1, 0.5], 2, ["clip"])
+    assert step.loss is None and step.gradients is None and not step.plain
+    body_alone = make()
+    body_alone.layers.call(tf, lambda layer: None, cell)
+    assert body_alone.layers.outermost == [cell]
+
+
 class Metric:
     """A metric of Keras 3; all those of a model together have no result."""
 

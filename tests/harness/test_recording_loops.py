@@ -167,6 +167,46 @@ batches = iter(data(32, 1))
 for _ in range(4):
     asking_step(batches)
 """
+AROUND_A_LOOP = """
+
+def compute_loss(labels, predictions):
+    total = tf.constant(0.0)
+    for count in tf.range(2):  # a loop within the step, in which a layer is called
+        total += tf.reduce_mean(tf.square(labels - tf.nn.dropout(predictions, 0.5)[:, 0])) / 2.0
+        total += 0.0 * tf.reduce_mean(model.layers[1](tf.zeros([1, 5])))
+    return total
+
+
+def own_step(features, labels):
+    with tf.GradientTape() as tape:
+        loss = compute_loss(labels, model(features, training=True))
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+
+@tf.function
+def plain_step(features, labels):
+    own_step(features, labels)
+
+
+for features, labels in data(32, 1):
+    plain_step(features, labels)
+"""
+SEVERAL = """
+
+@tf.function
+def train_step(batches):
+    with tf.GradientTape() as tape:
+        loss = tf.constant(0.0)
+        for _ in tf.range(2):
+            features, labels = next(batches)
+            loss += compute_loss(labels, model(features, training=True)) / 2.0
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+
+batches = iter(data(32, 1))
+for _ in range(2):
+    train_step(batches)
+"""
 EVALUATED_EAGERLY = """
 mean_loss, error = tf.keras.metrics.Mean("loss"), tf.keras.metrics.MeanAbsoluteError("error")
 
@@ -584,6 +624,8 @@ def test_what_a_loop_keeps_beside_its_weights_is_recorded(loops: Loops, body: st
 def test_an_eager_loop_that_gets_its_batches_of_no_dataset_is_not_recorded(loops: Loops) -> None:
     with pytest.raises(UnrecordedTraining, match=r"tf\.data\.Dataset"):
         loops.run(NO_DATASET.replace("list(data(32, 1).as_numpy_iterator())", "[(np.ones((8, 3), np.float32),) * 2]"))
+    with pytest.raises(UnrecordedTraining, match=r"tf\.data\.Dataset"):  # none knows which of them a step takes
+        loops.run(NO_DATASET.replace(".as_numpy_iterator()", ""))
 
 
 BY_HAND = """
@@ -668,6 +710,19 @@ for number, (features, labels) in enumerate(data(32, 1)):
 """
     with pytest.raises(UnrecordedTraining, match="gradients of several batches together"):
         loops.run(body)
+
+
+def test_a_loop_within_a_step_is_part_of_it(loops: Loops) -> None:
+    recording, _ = loops.run(AROUND_A_LOOP)
+    assert len(recording.steps) == 4 and len(recording.variables) == 4
+    assert recording.dropout_rates == (0.5,)
+    # The regularization of a layer that is called in the loop, too, counts once.
+    assert recording.regularizers == 1
+
+
+def test_a_step_that_asks_for_several_batches_is_not_recorded(loops: Loops) -> None:
+    with pytest.raises(UnrecordedTraining, match="several batches"):
+        loops.run(SEVERAL)
 
 
 def printed(folder: Path, word: str) -> list[list[float]]:

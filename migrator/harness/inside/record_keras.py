@@ -105,8 +105,14 @@ class Step(object):
         self.assigned = []  # variables that are given values in a step that is run eagerly
         self.began = {}  # id -> (variable, its value before the step) of what a step by hand moves
         self.elements = []  # the batches that a function asks a dataset for itself
+        self.several = False  # whether it asks for more than one of them, or within functions and branches of its own
         self.replayed = []  # the variables that say whether recorded ones stand in their places
+        self.unreplayed = None  # why none can
         self.moved = []  # variables that a step by hand gives values, beside those that it trains
+
+    def absorb(self, inner):
+        """Takes what was seen in a part of the step, a loop in it, as seen in the step."""
+        _absorb(self, inner)
 
     def as_noted(self, call):
         """The result of a call whose dropouts are noted already."""
@@ -115,6 +121,23 @@ class Step(object):
             return call()
         finally:
             self.in_masks = before
+
+
+def _absorb(mine, inner):
+    """Adds the attributes of one object to those of another one of its class."""
+    for name, value in vars(inner).items():
+        own = getattr(mine, name)
+        if own is None or isinstance(value, bool):
+            setattr(mine, name, own or value)
+        elif isinstance(value, list):
+            known = {id(one) for one in own}
+            own += [one for one in value if id(one) not in known]
+        elif isinstance(value, int):
+            setattr(mine, name, own + value)
+        elif isinstance(value, dict):
+            own.update(value)
+        elif isinstance(value, (LayerTrace, Clipping)):
+            _absorb(own, value)
 
 
 class KerasRecorder(object):
@@ -914,7 +937,8 @@ class KerasRecorder(object):
         ``arguments`` are those of the call that trains.
         """
         # What has variables made them by itself; the call of a model_fn of TensorFlow 1 may want labels, too.
-        if model.built or has_variables(model) or self.is_creator(arguments.get("x")):
+        # Keras 3 calls a model built that ``build`` could not make variables for.
+        if has_variables(model) or self.is_creator(arguments.get("x")):
             return
         tf = self.tf
         spec = getattr(arguments.get("x"), "element_spec", None) or self.element_spec(arguments)

@@ -231,7 +231,7 @@ class LoopRecorder(object):
                 problem = "a step that changes weights without a Keras optimizer"
             elif step.applied > max(1, len(step.optimizers)):
                 problem = "an optimizer that is given gradients several times in one step"
-            elif len(step.elements) > 1:
+            elif step.several or len(step.elements) > 1:
                 problem = "a step that asks for several batches itself"
             elif graph is not None and step.loss.graph is not graph:
                 problem = "a GradientTape inside a loop or branch of one step"
@@ -305,7 +305,7 @@ class LoopRecorder(object):
             tf.cond(number <= self.limit, write, lambda: tf.constant(False))
         if _in_loop(graph) and not recorder.coordinated:
             recorder.take_points_within(number, self.optimizer)
-            if recorder.points.given:
+            if recorder.points.given and first.plain:  # what a strategy runs has its counts on every replica
                 steps = [int(point["step"]) for point in recorder.points.given]
                 self.counts.start_within(tf, number, steps, _plain_variable)
 

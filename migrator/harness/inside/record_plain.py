@@ -152,9 +152,7 @@ class PlainSteps(object):
         step.plain = True
         recorder.tracing.model = None
         try:
-            if recorder.folder.replay and not recorder.coordinated:
-                args, kwargs, replayed = loop.replay(args, kwargs)
-                step.replayed += [] if replayed is None else [replayed]
+            args, kwargs = self.recorded_in(step, args, kwargs)
             result = function(*args, **kwargs)
         finally:
             recorder.tracing.step = around
@@ -162,16 +160,33 @@ class PlainSteps(object):
         moved = record_mesh.assigned(graph, record_mesh.variables_read(graph))
         self.take_by_hand(step, moved)
         self.move_further(step)
+        own = [one for one in moved if one is not loop.counter and one is not loop.parts.number]
         with tf.init_scope():
-            loop.counts.note(moved)
+            loop.counts.note(own)
         return result, args, kwargs
+
+    def recorded_in(self, step, args, kwargs):
+        """What a step gets, with recorded batches in the places of its own once it is known to train."""
+        if not self.recorder.folder.replay or self.recorder.coordinated:
+            return args, kwargs
+        try:
+            args, kwargs, replayed = self.loop.replay(args, kwargs)
+        except RuntimeError as error:
+            step.unreplayed = error  # which is none if the step does not train
+            return args, kwargs
+        step.replayed += [] if replayed is None else [replayed]
+        return args, kwargs
 
     def trained(self, step, args, kwargs):
         """Records a step that was traced."""
         tf, loop = self.tf, self.loop
+        if step.unreplayed is not None:
+            raise step.unreplayed
         if loop.is_other(step):
             loop.seen.add("other")
             return
+        graph = tf.compat.v1.get_default_graph()
+        step.several |= any(leaf.graph is not graph for leaf in tf.nest.flatten(step.elements))
         loop.seen.add("train")
         if loop.recordable([step]):
             with tf.init_scope():
@@ -189,34 +204,38 @@ class PlainSteps(object):
             if around is None or not around.plain or tf.executing_eagerly() or len(args) <= place:
                 return original(*args, **kwargs)
             graph, body = tf.compat.v1.get_default_graph(), args[place]
+            # Of what a strategy divides its replicas get their own, and parts of a tensor are no batches.
+            of_data = isinstance(args[0], (tf.data.Dataset, tf.data.Iterator))
 
             def turn(*iterates):
                 if tf.compat.v1.get_default_graph() is graph:
                     return body(*iterates)  # a loop of Python, of which the graph knows nothing
-                return self.turn(around, body, iterates)
+                return self.turn(around, body, iterates, of_data)
 
             return original(*args[:place], turn, *args[place + 1 :], **kwargs)
 
         return loop
 
-    def turn(self, around, body, iterates):
+    def turn(self, around, body, iterates, of_data):
         """One turn of a loop, which is a step if it trains, and else part of what is ``around`` it."""
         step = self.make_step()
-        counts = [_numbered(one)[0] for one in iterates]
+        step.layers.go_on_from(around.layers)
+        counts = [_numbered(one)[0] for one in iterates] if of_data else []
 
         def numbered(*batches):
             pairs = zip(counts, batches)
             return body(*[batch if count is None else (count, batch) for count, batch in pairs])
 
-        result, batches, _ = self.trace(step, numbered, tuple(_numbered(one)[1] for one in iterates), {})
+        if of_data:
+            result, batches, _ = self.trace(step, numbered, tuple(_numbered(one)[1] for one in iterates), {})
+        else:
+            result, batches, _ = self.trace(step, lambda: body(*iterates), (), {})
         if step.loss is not None and step.applied:
             self.trained(step, batches, {})
-            return result
-        around.layers.outermost += [
-            new for new in step.layers.outermost if not any(new is known for known in around.layers.outermost)
-        ]
-        if around.loss is None:  # of a loop within the step, which is not recorded
-            around.loss, around.taken = step.loss, step.taken
+        else:
+            around.several = around.several or bool(batches or step.elements)
+            step.elements, step.replayed = [], []
+            around.absorb(step)
         return result
 
     def element_within(self, original, iterator):
@@ -226,9 +245,8 @@ class PlainSteps(object):
         if step is None or not step.plain or self.asking_for_replicas:
             return element
         count, batch = _numbered(element)
-        if not step.elements and self.recorder.folder.replay and not self.recorder.coordinated:
-            (batch,), _, replayed = self.loop.replay((batch,), {})
-            step.replayed += [] if replayed is None else [replayed]
+        if not step.elements:
+            (batch,), _ = self.recorded_in(step, (batch,), {})
         step.elements.append(batch)
         return batch if count is None else (count, batch)
 
@@ -320,6 +338,8 @@ class PlainSteps(object):
                 return original(iterator)
             except StopIteration:
                 if not self.loop.eager.begins_again(iterator):
+                    if not self.trains_on(iterator):
+                        self.element = None  # what is trained on next, as batches that were kept in a list, is not it
                     raise
 
     def trains_on(self, iterator):

@@ -142,6 +142,10 @@ class LayerTrace(object):
         self.outermost = []  # the layers and models that are called by no other
         self._under_way = []
 
+    def go_on_from(self, around):
+        """What is called from now on is called within what is under way in the trace ``around`` this one."""
+        self._under_way = list(around._under_way)
+
     def call(self, tf, original, layer, *args, **kwargs):
         # The call of a base class is part of the same call.
         if self._under_way and self._under_way[-1] is layer:
