@@ -43,6 +43,7 @@ from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import find_places
 from migrator.program.walruses import with_plain_assignments
 from migrator.program.without_horovod import without_horovod
+from migrator.program.zero_states import with_networks_that_start_at_zero
 from migrator.rules.accelerators import without_accelerators
 from migrator.rules.generation import GENERATIONS
 from migrator.rules.mlperf import without_deferred_logs
@@ -88,7 +89,7 @@ def _plain(
     chosen = with_called_tables(with_params_in_place(plain, elsewhere), files, elsewhere, unread)
     if chosen is not plain:  # what stood in a table or in params may be roundabout itself
         plain = with_plain_assignments(reduced(chosen, elsewhere))
-    plain = with_shared_networks(with_networks_by_mode(plain), files)
+    plain = with_shared_networks(with_networks_that_start_at_zero(with_networks_by_mode(plain)), files)
     return with_chosen_dropouts(with_numbers_by_mode(plain, files, elsewhere))
 
 
