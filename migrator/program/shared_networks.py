@@ -180,9 +180,10 @@ class _Network:
         return None
 
     def _of_group(self, group: Sequence[_Call]) -> Edits | None:
-        parent = self._function_of(group[0].around)
-        if parent is None or parent[0] is not self.file:
+        function = self._around(group[0].node)
+        if function is None or any(self._around(one.node) is not function for one in group):
             return None
+        parent: Helper = (self.file, function)
         inside = Scope.of(self.project, *parent)
         helpers = [helper_of(self.project, inside, one.node.func) for one in group]
         helper = helpers[0]
@@ -199,19 +200,12 @@ class _Network:
             return None
         return self._written(group, helper, place, arguments)
 
-    def _function_of(self, frames: tuple[Frame, ...]) -> Helper | None:
-        found: Helper = (self.file, self.function)
-        for frame in frames:
-            node = frame.caller.node if frame.caller is not None else None
-            inner = (
-                helper_of(self.project, Scope.of(self.project, *found), node.func)
-                if isinstance(node, cst.Call)
-                else None
-            )
-            if inner is None:
-                return None
-            found = inner
-        return found
+    def _around(self, node: cst.CSTNode) -> cst.FunctionDef | None:
+        """The function of this file that a node stands in."""
+        above = self.file.parents.get(node)
+        while above is not None and not isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            above = self.file.parents.get(above)
+        return above if isinstance(above, cst.FunctionDef) else None
 
     def _is_alone(self, group: Sequence[_Call], helper: Helper) -> bool:
         """Whether these are all calls of the function, each is made once, and nothing else has its variables."""
@@ -220,9 +214,12 @@ class _Network:
             return False
         if not self._is_called_by(helper[1].name.value, len(group)):
             return False
-        for depth in range(1, len(group[0].around) + 1):
-            parent = self._function_of(group[0].around[:depth])
-            if parent is None or not self._is_called_by(parent[1].name.value, 1):
+        for frame in group[0].around:  # what calls them is run once
+            call = frame.caller.node if frame.caller is not None else None
+            if not isinstance(call, cst.Call) or not self._is_called_by(_last_name(call.func), 1):
+                return False
+            scope = Scope.of(self.project, self.file, self._around(call) or self.function)
+            if helper_of(self.project, scope, call.func) is None:  # the object of a class, which may change
                 return False
         own = set(group[0].keys)
         if len(own) < len(group[0].keys) or sum(key in own for key in self.keys) != len(own) * len(group):
@@ -307,6 +304,8 @@ class _Network:
         if first is None:
             return None
         before = [names_changed(_between(parent, group[0].node, one.node)) for one in group]
+        if set().union(*before) & names_in(group[0].node.func):
+            return None
         found: list[_Argument] = []
         tensors: list[list[Value]] = [[] for _ in group]
         for name in first:

@@ -45,6 +45,21 @@ def tower(*lines: str, parameters: str = "x", reuse: str = "tf.AUTO_REUSE") -> s
     return f'\ndef tower({parameters}):\n    with tf.variable_scope("tower", reuse={reuse}):\n{inside}'
 
 
+METHODS = """
+class Model:
+    def __init__(self, units):
+        self.units = units
+
+    def tower(self, x):
+        with tf.variable_scope("tower", reuse=tf.AUTO_REUSE):
+            return tf.layers.dense(x, self.units)
+
+    def both(self, features):
+        one = self.tower(features["x"])
+        other = self.tower(features["z"])
+        return one, other
+"""
+OF_OBJECT = "    a, b = Model(4).both(features)\n"
 LAYERS = ("h = tf.layers.dense(x, 3, tf.nn.relu)", "return tf.layers.dense(h, 2)")
 SHARED = {
     "auto_reuse": (tower(*LAYERS), CALLS),
@@ -74,6 +89,7 @@ SHARED = {
         CALLS.replace('features["z"]', "later").replace("    b", '    later = features["z"]\n    b'),
     ),
 }
+STATE = METHODS.replace("        other", "        self.units = 5\n        other")
 #: Neither is the second network the first one, or what the first call does is not done by a Keras model again.
 APART = {
     "variables": (tower("w = tf.Variable(tf.ones([2, 3]))", "return tf.matmul(x, w)"), CALLS),
@@ -106,6 +122,9 @@ APART = {
         CALLS
         + '    with tf.variable_scope("tower", reuse=True):\n        k = tf.get_variable("h/kernel")\n    a += k[0]\n',
     ),
+    "an_object": (METHODS, OF_OBJECT),
+    "an_object_that_changes": (STATE, OF_OBJECT),
+    "an_object_twice": (METHODS, OF_OBJECT + OF_OBJECT.replace("a, b", "c, d")),
     "a_loop": (tower(*LAYERS), '    a = b = features["x"]\n    for _ in range(2):\n        a = tower(a)\n'),
     "half_of_it": (
         '\ndef tower(x, name):\n    with tf.variable_scope("s", reuse=tf.AUTO_REUSE):\n'
@@ -120,7 +139,7 @@ def test_calls_that_share_all_variables_are_calls_of_one_keras_model(name: str) 
     functions, calls = SHARED[name]
     new, findings = run(HEAD + functions + MODEL + calls + TAIL)
     assert not [f for f in findings if f.severity is Severity.MANUAL]
-    assert len(re.findall(r"= tf\.keras\.Model\(x_input, tower\(x_input", new)) == 1
+    assert len(re.findall(r"= tf\.keras\.Model\(x_input, (?:self\.)?tower\(x_input", new)) == 1
     assert len(re.findall(r"= tower_model\(", new)) == 2
     assert "reuse" not in new.replace("again", "")
 
