@@ -278,6 +278,11 @@ class _Emitter:
         if (has_predictor or ready) and uses_of(program, "predict"):
             watched = any("callbacks" in use.arguments for use in program.all_uses if use.method == "predict")
             ends = any(phase == "predict" and hooks.stops for phase, hooks in program.hooks)
+            asked = [use.arguments["predict_keys"] for use in program.all_uses if _asks_for_keys(use)]
+            if asked and target.mesh:
+                raise Blocked("TFM110", asked[0], "`predict_keys` is not carried over to a mesh")
+            if asked and not (predictions_are_dicts or ready):
+                raise Blocked("TFM110", asked[0], "`predict_keys` needs predictions that are a dict of the model_fn")
             for wanted in _predictions(program):
                 whole = wanted == "predict_batches"
                 if target.mesh:
@@ -295,6 +300,7 @@ class _Emitter:
                     stops=ends,
                     batches=whole,
                     named=ready,
+                    keys=bool(asked),
                 )
                 self._helper(wanted, make)
         if program.servings:
@@ -1559,6 +1565,8 @@ class _Emitter:
             arguments = [predictor, dataset]
             watched = as_argument(self._callbacks(use.arguments), self.indent, 0)
             arguments += [argument.removeprefix("callbacks=") for argument in watched]
+            if _asks_for_keys(use):
+                arguments.append(f"predict_keys={self._text(use.arguments['predict_keys'])}")
         text = f"{head}({', '.join(arguments)})"
         comments = [value for value in _comments_in(use.place.call) if value not in text]
         if comments or self._is_too_long(use.place.call, text):
@@ -1592,6 +1600,11 @@ def _comments_in(node: cst.CSTNode) -> list[str]:
 def _name_of_prediction(use: Use) -> str:
     """The function that a prediction becomes a call of: it answers by examples, or by whole batches."""
     return "predict_batches" if is_false(use.arguments.get("yield_single_examples")) else "predict"
+
+
+def _asks_for_keys(use: Use) -> bool:
+    """Whether a prediction is asked for some of its keys only."""
+    return use.method == "predict" and not is_none(use.arguments.get("predict_keys"))
 
 
 def _predictions(program: TrainingProgram) -> list[str]:

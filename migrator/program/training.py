@@ -787,7 +787,7 @@ class ProgramReader:
         if method in EXPORTS:
             self.remarks += self.refusals.of(partial(check_export, arguments, call), [])
         self._hooks(arguments, _PHASES.get(method, "predict"), scope)
-        for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
+        for key in ("saving_listeners", "checkpoint_path", "yield_single_examples"):
             if key == "checkpoint_path" and self._is_latest(arguments.get(key), variable):
                 self.dropped.append(arguments[key])
             elif key.startswith("yield") and key in arguments and (is_true(arguments[key]) or is_false(arguments[key])):

@@ -266,12 +266,6 @@ def _predict(shape: ObjectShape) -> str:
     if shape.whole:
         parameters += ", yield_single_examples=True"
     each = [line.replace("        ", "", 1) for line in setup.one_by_one(shape.of_dicts, "    ")]
-    keys = [
-        "if predict_keys is not None:",
-        "    predictions = {key: value for key, value in predictions.items() if key in predict_keys}",
-        "    if not predictions:",
-        '        raise ValueError(f"None of {predict_keys} is predicted.")',
-    ]
     whole = ["if not yield_single_examples:", "    yield predictions", "    continue"]
     body = [
         '"""Yields the predictions for one example after the other."""',
@@ -279,7 +273,7 @@ def _predict(shape: ObjectShape) -> str:
         "for batch in dataset:",
         "    features = batch[0] if isinstance(batch, tuple) else batch",
         "    predictions = predictor.predict_on_batch(features)",
-        *_deeper([*(keys if shape.of_keys else []), *(whole if shape.whole else []), *each]),
+        *_deeper([*(setup.of_keys() if shape.of_keys else []), *(whole if shape.whole else []), *each]),
     ]
     comma = ", *" if parameters else ""
     return _method(f"def predict(self, input_fn{comma}{parameters}):", body)

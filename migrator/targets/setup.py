@@ -315,10 +315,12 @@ def predict(
     stops: bool = False,
     batches: bool = False,
     named: bool = False,
+    keys: bool = False,
 ) -> str:
     """The generator that answers example by example, as Estimator.predict does, as source text.
 
-    `named` says that the model is one of the program's own, whose Estimator answered by the names of its outputs.
+    With `keys` it takes the keys that are asked for, as `predict_keys`. `named` says that the model is one of the
+    program's own, whose Estimator answered by the names of its outputs.
     With `callbacks` it takes some, and tells them of every batch; one may end it where `stops` says so. With `batches`
     it answers batch by batch.
     """
@@ -331,8 +333,11 @@ def predict(
     ]
     if named:
         lines.append(f"{indent * 2}predictions = dict(zip(predictor.output_names, tf.nest.flatten(predictions)))")
+    if keys:
+        lines += [f"{indent * 2}{line}".replace("    ", indent) for line in of_keys()]
+    more = f"{', callbacks=()' if callbacks else ''}{', predict_keys=None' if keys else ''}"
+    lines[0] = f"def {name}(predictor, dataset{more}):"
     if callbacks:
-        lines[0] = f"def {name}(predictor, dataset, callbacks=()):"
         lines[2:3] = [
             f"{indent}callbacks = tf.keras.callbacks.CallbackList(callbacks, model=predictor)",
             f"{indent}callbacks.on_predict_begin()",
@@ -351,6 +356,16 @@ def predict(
     if callbacks:
         lines.append(f"{indent}callbacks.on_predict_end()")
     return "\n".join(lines) + "\n"
+
+
+def of_keys() -> list[str]:
+    """The lines that keep of the predictions of a batch what is asked for, as Estimator.predict does."""
+    return [
+        "if predict_keys:",
+        "    predictions = {key: value for key, value in predictions.items() if key in predict_keys}",
+        "    if not predictions:",
+        '        raise ValueError(f"None of {predict_keys} is predicted.")',
+    ]
 
 
 def predict_on_mesh(name: str, of_dicts: bool, indent: str) -> str:
