@@ -47,6 +47,7 @@ from migrator.program.zero_states import with_networks_that_start_at_zero
 from migrator.rules.accelerators import without_accelerators
 from migrator.rules.generation import GENERATIONS
 from migrator.rules.mlperf import without_deferred_logs
+from migrator.rules.prints import without_prints
 from migrator.syntax import Trees
 from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 from migrator.targets.dtensor import Layouts, with_layouts
@@ -147,6 +148,8 @@ def _migrate(
             on_tpus[path] += kernels
             file, told = without_what_only_tells(file)
             on_tpus[path] += told
+            file, printed = without_prints(file)
+            on_tpus[path] += printed
             files.append(file)
         except cst.ParserSyntaxError as error:
             message = f"cannot be parsed; is it Python 2? `tf-migrate --python2 {path}` converts it first"

@@ -952,7 +952,7 @@ class _Writer:
                 raise Blocked("TFM192", bound.get(key, call), f"give the head its `{key}` by a plain name")
         text = {key: self.file.code(bound[key]) for key in ("features", "mode", "logits", "labels")}
         taken = set(names_in(function))
-        training, gone = self._training(bound, call, function, tf)
+        training = self._training(bound, call, tf)
         names = heads.Names(
             tf, text["features"], text["labels"], text["mode"], text["logits"], lambda name: _free(name, taken)
         )
@@ -965,30 +965,21 @@ class _Writer:
         column = start - (self.file.text.rfind("\n", 0, start) + 1)
         indent = self.file.text[start - column : start]
         self.edits.append(Edit(start, end, (Written(f"\n{indent}".join(lines), self.file.range(call)[0]),)))
-        for node in gone:
-            self._remove_statement(node)
         if isinstance(owner, cst.Name):
             self._head_is_gone(owner.value, head, made, function, call)
 
-    def _training(
-        self, bound: Mapping[str, cst.BaseExpression], call: cst.Call, function: cst.FunctionDef, tf: str
-    ) -> tuple[Callable[[str], list[str]], list[cst.BaseStatement]]:
-        """How the loss is minimized, and the statements that go with it."""
+    def _training(self, bound: Mapping[str, cst.BaseExpression], call: cst.Call, tf: str) -> Callable[[str], list[str]]:
+        """How the loss is minimized."""
         optimizer, train_op_fn = bound.get("optimizer"), bound.get("train_op_fn")
         if train_op_fn is None or is_none(train_op_fn):
             if optimizer is None or is_none(optimizer):
                 raise Blocked("TFM192", call, "the head is given neither an optimizer nor a train_op_fn")
             made = self.file.code(optimizer)
-            return lambda loss: [f"{made}.minimize({loss}, {tf}.train.get_global_step())"], []
-        gone: list[cst.BaseStatement] = []
-        if isinstance(train_op_fn, cst.Lambda):
-            params, body = train_op_fn.params.params, train_op_fn.body
-        else:
-            inner = _inner(function, train_op_fn)
-            if inner is None:
-                raise Blocked("TFM192", train_op_fn, "this train_op_fn is no lambda and no function of one `return`")
-            params, body = inner[0].params.params, inner[1]
-            gone.append(inner[0])
+            return lambda loss: [f"{made}.minimize({loss}, {tf}.train.get_global_step())"]
+        if not isinstance(train_op_fn, cst.Lambda):
+            made = self.file.code(train_op_fn)
+            return lambda loss: [f"{made}({loss})"]
+        params, body = train_op_fn.params.params, train_op_fn.body
         if len(params) != 1:
             raise Blocked("TFM192", train_op_fn, "a train_op_fn takes the loss and nothing else")
         parameter = params[0].name.value
@@ -998,7 +989,7 @@ class _Writer:
             assert isinstance(new, cst.BaseExpression)
             return [self.file.code(new)]
 
-        return training, gone
+        return training
 
     def _head_is_gone(
         self, name: str, head: heads.Head, made: cst.Call, function: cst.FunctionDef, call: cst.Call
@@ -1175,19 +1166,6 @@ class _OneLine(cst.CSTTransformer):
         args = list(updated_node.args)
         args[-1:] = [arg.with_changes(comma=cst.MaybeSentinel.DEFAULT) for arg in args[-1:]]
         return updated_node.with_changes(args=args, whitespace_before_args=cst.SimpleWhitespace(""))
-
-
-def _inner(function: cst.FunctionDef, node: cst.BaseExpression) -> tuple[cst.FunctionDef, cst.BaseExpression] | None:
-    """The function inside of another that a name means, and what it returns, where that is all that it does."""
-    for statement in function.body.body:
-        if isinstance(statement, cst.FunctionDef) and isinstance(node, cst.Name) and statement.name.value == node.value:
-            body = statement.body.body
-            uses = [n for n in name_nodes(function) if n.value == node.value]
-            if len(body) == 1 and isinstance(body[0], cst.SimpleStatementLine) and len(uses) == 2:
-                small = body[0].body[0]
-                if isinstance(small, cst.Return) and small.value is not None:
-                    return statement, small.value
-    return None
 
 
 def _free(name: str, taken: set[str]) -> str:

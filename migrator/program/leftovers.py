@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.program.calls import calls_in
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
+from migrator.program.telling import is_look
 from migrator.walking import walk
 
 _PLAIN = frozenset(("dict", "list", "tuple", "int", "float", "str", "bool", "len", "range", "zip", "set"))
@@ -120,7 +121,7 @@ class _Search:
             name = self.file.imports.tensorflow(func)
             plain = isinstance(func, cst.Name) and func.value in _PLAIN | self.own
             plain = plain or (isinstance(func, cst.Attribute) and func.attr.value in _PLAIN_METHODS | self.own)
-            plain = plain or self.file.imports.resolve(func) in _ASKS
+            plain = plain or self.file.imports.resolve(func) in _ASKS or is_look(self.file, func)
             if not plain and (name is None or not self.may_go(name)):
                 return False
         return True

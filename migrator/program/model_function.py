@@ -31,7 +31,7 @@ from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, S
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.refusals import Refusals
 from migrator.program.summaries import only_summarizes, summary_symbol
-from migrator.program.telling import only_tells
+from migrator.program.telling import of_graph, only_tells
 from migrator.program.train_body import TrainBody
 from migrator.program.train_op import TrainOp, read_train_op
 from migrator.rules import scaffolds
@@ -127,13 +127,13 @@ class _Reader:
         self.statements = self.body.statements
         defaults = {i for i, s in enumerate(self.statements) if _is_none_default(s, self.statements)}
         self.definitions = tuple(d for d in definitions_in(self.statements) if d.index not in defaults)
-        self.telling = [i for i, statement in enumerate(self.statements) if self._tells_the_mode(statement)]
-        self.consumed: set[int] = {*defaults, *self.telling}
+        self.host_calls: list[cst.BaseExpression] = []
+        self.telling: set[int] = set()
+        self.consumed: set[int] = defaults
         self.judged: frozenset[int] = frozenset()  # statements of metrics, which are not the training's
         self.of_hooks: frozenset[int] = frozenset()  # statements that are left out with hooks
         self.unclear = assigned_in_blocks(self.statements)
         self.inlined: list[cst.FunctionDef] = []
-        self.host_calls: list[cst.BaseExpression] = []
         self.specs = [(spec, self._bound(spec.call)) for spec in self.body.specs]
         self.read_body = Body(
             file,
@@ -144,6 +144,15 @@ class _Reader:
             frozenset(self.unclear),
             tuple(self.specs),
         )
+        self._leave_out_what_only_tells()
+
+    def _leave_out_what_only_tells(self) -> None:
+        """Leaves out the lines that tell the mode or the graph, and what was computed for these alone."""
+        graph = self._of_graph()
+        told = [i for i, statement in enumerate(self.statements) if self._tells_the_graph(statement, graph)]
+        self.telling = {*told, *(i for i, statement in enumerate(self.statements) if self._tells_the_mode(statement))}
+        self.consumed |= self.telling
+        self._consume(leftovers(self.file, self.node, [self.statements[index].node for index in told]))
 
     def _fails(self, call: cst.Call) -> bool:
         """Whether an EstimatorSpec is given what it has no parameter for: TensorFlow 1 raises TypeError."""
@@ -221,13 +230,27 @@ class _Reader:
         failing = [Blocked("TFM126", spec.call, message) for spec in self.failing]
         message = "the device is left out: the strategy says where the network runs"
         failing += [Blocked("TFM129", node, message) for node in self.body.placed]
-        message = "a line that tells the mode is left out: the model is built once, for all modes"
-        return failing + [Blocked("TFM127", self.statements[index].node, message) for index in self.telling]
+        message = "a line that tells the mode or the graph is left out: the model is built once, for all modes"
+        return failing + [Blocked("TFM127", self.statements[index].node, message) for index in sorted(self.telling)]
 
     def _tells_the_mode(self, statement: ModalStatement) -> bool:
         about = self.body.names.about
         chosen = {d.name for d in self.definitions if names_in(d.value) & about and not calls_in(d.value)}
         return bool(names_in(statement.node) & (about | chosen)) and only_tells(self.file, statement.node)
+
+    def _tells_the_graph(self, statement: ModalStatement, names: Collection[str]) -> bool:
+        """Whether a line tells of labels, the loss or the training, which a Keras model is not built of."""
+        node = statement.node
+        asks = not names_in(node).isdisjoint(names) or of_graph(self.file, node)
+        return asks and only_tells(self.file, node)
+
+    def _of_graph(self) -> set[str]:
+        """The labels, the loss, the train_op, what asks for the graph, and every name that is computed from these."""
+        found = {self.parameters.labels} - {None}
+        found |= {d.name for d in self.definitions if of_graph(self.file, d.value)}
+        for _, bound in self.specs:
+            found |= {one.value for key in ("loss", "train_op") if isinstance(one := bound.get(key), cst.Name)}
+        return self._computed_from({str(name) for name in found})
 
     # -- loss ------------------------------------------------------------------------------------------------------
 
@@ -259,6 +282,7 @@ class _Reader:
         label_names = self._label_names(consumed)
         output = read_output(body, loss.data, label_names)
         self._check_rebinding(consumed)
+        self._check_left(consumed)
         check_not_changed_later(body, loss, output, label_names, consumed)
         check_labels_are_a_tensor(body)
         return replace(
@@ -276,6 +300,7 @@ class _Reader:
         loss = read_general_loss(self.read_body, function.consumed, function.train.minimized)
         consumed = function.consumed | loss.moved
         self._check_rebinding(consumed)
+        self._check_left(consumed)
         return replace(
             function,
             consumed=consumed,
@@ -372,7 +397,11 @@ class _Reader:
     def _from_data(self) -> set[str]:
         """The features, the labels, and every name that is computed from them."""
         names = {self.parameters.features, self.parameters.labels} - {None}
-        found = {str(name) for name in names}
+        return self._computed_from({str(name) for name in names})
+
+    def _computed_from(self, names: Collection[str]) -> set[str]:
+        """Some names, and every name that is computed from them."""
+        found = set(names)
         while True:
             new = set[str]()
             for statement in self.statements:
@@ -450,6 +479,21 @@ class _Reader:
                 ):
                     place = self.statements[other.index].node
                     raise Blocked("TFM106", place, f"`{definition.name}` has different values in different modes")
+
+    def _check_left(self, consumed: Collection[int]) -> None:
+        """What is computed of the labels for the loss must not be read by a line that stays. Raises Blocked (TFM301)."""
+        losses = {one.value for _, bound in self.specs if isinstance(one := bound.get("loss"), cst.Name)}
+        of_loss = self._computed_from(losses if self.parameters.labels is None else {*losses, self.parameters.labels})
+        gone = {d.name for d in self.definitions if d.index in consumed} & of_loss
+        gone -= {d.name for d in self.definitions if d.index not in consumed}
+        returned = {spec.call for spec in self.body.specs}
+        for index, statement in enumerate(self.statements):
+            if index in consumed or not returned.isdisjoint(calls_in(statement.node)):
+                continue
+            for name in free_reads(statement.node):
+                if name.value in gone:
+                    message = f"`{name.value}` is used for more than the loss and the training"
+                    raise Blocked("TFM301", statement.node, message)
 
 
 def _is_none_default(statement: ModalStatement, statements: tuple[ModalStatement, ...]) -> bool:

@@ -19,7 +19,17 @@ _CLOCKS = (
     *("datetime.datetime.now", "datetime.datetime.utcnow"),
 )
 #: Functions that only look at what they are given.
-_LOOKS = ("str", "repr", "format", "len", "int", "float", "bool", "type", "isinstance")
+_LOOKS = ("str", "repr", "format", "len", "int", "float", "bool", "type", "isinstance", "sum", "list", "sorted", "zip")
+_LOOKS_OF_NUMPY = ("numpy.prod", "numpy.sum")
+#: What gives the variables or the step of TensorFlow 1's graph.
+GRAPH = frozenset(
+    (
+        *("tf.trainable_variables", "tf.global_variables", "tf.local_variables", "tf.model_variables"),
+        *("tf.moving_average_variables", "tf.get_collection", "tf.train.get_global_step", "tf.get_default_graph"),
+    )
+)
+#: Methods of tensors and shapes that only look.
+_LOOKING = ("get_shape", "as_list", "get_operations")
 _TEXTS = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
 
 
@@ -44,24 +54,45 @@ def tells(file: ParsedFile, func: cst.BaseExpression) -> bool:
 
 
 def only_tells(file: ParsedFile, node: cst.CSTNode) -> bool:
-    """Whether a line prints or logs something, and what it computes for that has no effect."""
+    """Whether a statement prints or logs something, and what it computes for that has no effect.
+
+    That may be a loop over what is told, or a condition of it.
+    """
+    if isinstance(node, (cst.For, cst.If)):
+        seen = node.iter if isinstance(node, cst.For) else node.test
+        blocks = [node.body, *([node.orelse] if node.orelse is not None else [])]
+        lines = [line for block in blocks for line in _lines(block)]
+        return only_looks(file, seen) and bool(lines) and all(only_tells(file, line) for line in lines)
     small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
     call = small.value if isinstance(small, cst.Expr) else None
-    if not isinstance(call, cst.Call) or not tells(file, call.func):
-        return False
-    return all(only_looks(file, arg.value) for arg in call.args)
+    return isinstance(call, cst.Call) and tells(file, call.func) and all(only_looks(file, arg) for arg in call.args)
+
+
+def _lines(block: cst.CSTNode) -> list[cst.CSTNode]:
+    """The statements of a block, or of an `elif`."""
+    if isinstance(block, cst.Else):
+        return _lines(block.body)
+    return list(block.body) if isinstance(block, cst.IndentedBlock) else [block]
+
+
+def of_graph(file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether a node asks for the variables or the step of TensorFlow 1's graph."""
+    return any(called(file, call.func) in GRAPH for call in calls_in(node))
 
 
 def only_looks(file: ParsedFile, node: cst.CSTNode) -> bool:
     """Whether an expression has no effect: it calls nothing but what looks at values, or at a clock."""
     if any(isinstance(one, (cst.NamedExpr, cst.Await, cst.Yield)) for one in nodes_in(node)):
         return False
-    return all(_only_looks(file, one.func) for one in calls_in(node))
+    return all(is_look(file, call.func) for call in calls_in(node))
 
 
-def _only_looks(file: ParsedFile, func: cst.BaseExpression) -> bool:
-    known = called(file, func) in (*_LOOKS, *_CLOCKS)
-    return known or (isinstance(func, cst.Attribute) and isinstance(func.value, _TEXTS))
+def is_look(file: ParsedFile, func: cst.BaseExpression) -> bool:
+    """Whether a function only looks at what it is given, at the graph, or at a clock."""
+    name = called(file, func)
+    if name in (*_LOOKS, *_LOOKS_OF_NUMPY, *_CLOCKS) or name in GRAPH:
+        return True
+    return isinstance(func, cst.Attribute) and (isinstance(func.value, _TEXTS) or func.attr.value in _LOOKING)
 
 
 def _is_logger(file: ParsedFile, node: cst.BaseExpression) -> bool:
@@ -80,4 +111,4 @@ def _is_logger(file: ParsedFile, node: cst.BaseExpression) -> bool:
     )
 
 
-__all__ = ["called", "only_looks", "only_tells", "tells"]
+__all__ = ["called", "is_look", "of_graph", "only_looks", "only_tells", "tells"]

@@ -212,12 +212,16 @@ branch is left out. In a program that predicts it is refused (TFM111).
     ),
     Rule(
         "TFM127",
-        "a line that tells the mode is left out",
+        "a line that tells the mode or the graph is left out",
         Severity.REVIEW,
         """
 TensorFlow 1 called the model_fn anew for every training, evaluation and prediction, and a line like
 `print("building for", mode)` told which of them it was. The Keras model is built once, for all of them, so there is no
 mode to tell. Print it where `fit`, `evaluate` or `predict` are called, if you need it.
+
+Lines that print or log the labels, the loss, the train_op, the global step or the variables of the graph are left out,
+too, with what was computed for them alone: `print(loss)` and `for v in tf.trainable_variables(): print(v.name, v.shape)`
+told what the graph is made of, once for each mode, and no values. `model.summary()` prints the weights and their shapes.
 """,
     ),
     Rule(

@@ -224,3 +224,35 @@ def test_metrics_read_lines_of_the_evaluation_whichever_modes_else_run_them(
     new, findings = run(AFTER_TRAINING.format(early=early, returned=returned, step=step))
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     assert "truth = tf.argmax(labels, 1)" in new and 'metrics["union"].update_state(truth, guess)' in new
+
+
+TOLD_OF_THE_GRAPH = [
+    'print("loss", loss)',
+    "print(loss.get_shape().as_list(), labels.shape)",
+    'tf.logging.info("loss %s, step %s", loss, tf.train.get_global_step())',
+    'if params["verbose"]:\n    print(loss)',
+    "for v in tf.trainable_variables():\n    print(v.name, v.shape)",
+    "count = sum(np.prod(v.shape.as_list()) for v in tf.trainable_variables())\nprint('parameters', count)",
+    "shapes = [v.get_shape() for v in tf.trainable_variables()]\ntold = str(shapes)\nprint(told)",
+    "total = loss\nprint(total)",
+]
+
+
+@pytest.mark.parametrize("lines", TOLD_OF_THE_GRAPH)
+def test_lines_that_tell_of_the_graph_are_left_out(lines: str) -> None:
+    loss = "loss = tf.losses.mean_squared_error(labels, logits)\n"
+    plain, _ = run(program(loss=loss).replace("import tensorflow", "import numpy as np\nimport tensorflow"))
+    new, findings = run(
+        program(loss=loss + lines).replace("import tensorflow", "import numpy as np\nimport tensorflow")
+    )
+    assert [f.code for f in findings if f.severity is Severity.MANUAL] == []
+    assert [line for line in new.splitlines() if line.strip()] == [line for line in plain.splitlines() if line.strip()]
+    assert "TFM127" in {f.code for f in findings}
+
+
+@pytest.mark.parametrize("line", ["kept.append(loss)", "assert loss.shape.ndims == 0", "print(note(loss))"])
+def test_lines_that_do_more_with_the_loss_than_to_tell_of_it(line: str) -> None:
+    text = program(loss=f"loss = tf.losses.mean_squared_error(labels, logits)\n{line}")
+    new, findings = run(text)
+    blocked = [(f.code, f.line) for f in findings if f.severity is Severity.MANUAL]
+    assert new == text and blocked == [("TFM301", text[: text.index(line)].count("\n") + 1)]

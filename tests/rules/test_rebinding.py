@@ -83,7 +83,7 @@ NOT_FOLLOWED = (
 MIGRATED = {
     "the rate after the optimizer is made": {*FORMS} - {*NOT_FOLLOWED},
     "the labels before the loss": {
-        *("annotated", "walrus given", "tuple", "star", "for", "try", "nonlocal"),
+        *("annotated", "walrus", "walrus given", "tuple", "star", "for", "try", "nonlocal"),
         *("in a match statement", "del"),
     },
     "the features before the network": {*FORMS} - {*NOT_FOLLOWED},

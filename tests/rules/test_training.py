@@ -229,11 +229,11 @@ REFUSED = {
     "a rate that is used elsewhere": (
         f"""
         rate = tf.train.exponential_decay(0.1, {STEP}, 10, 0.9)
-        print(rate)
+        note(rate)
         train_op = tf.train.AdamOptimizer(rate).minimize(loss, {STEP})
         """,
         "TFM402",
-        "print(rate)",
+        "note(rate)",
     ),
     "a momentum that changes": (
         f"""
