@@ -481,7 +481,7 @@ class _Reader:
                     raise Blocked("TFM106", place, f"`{definition.name}` has different values in different modes")
 
     def _check_left(self, consumed: Collection[int]) -> None:
-        """What is computed of the labels for the loss must not be read by a line that stays. Raises Blocked (TFM301)."""
+        """What is computed of labels for the loss must not be read by a line that stays. Raises Blocked (TFM301)."""
         losses = {one.value for _, bound in self.specs if isinstance(one := bound.get("loss"), cst.Name)}
         of_loss = self._computed_from(losses if self.parameters.labels is None else {*losses, self.parameters.labels})
         gone = {d.name for d in self.definitions if d.index in consumed} & of_loss

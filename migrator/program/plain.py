@@ -15,11 +15,13 @@ import libcst as cst
 
 from migrator.findings import Finding, Severity
 from migrator.names.bare import bare
-from migrator.program.calls import calls_in, functions_in
+from migrator.program.calls import calls_in, functions_in, nodes_in
+from migrator.program.liveness import is_read_behind
 from migrator.program.made_optimizers import WRAPPERS
 from migrator.program.parsed import ParsedFile, name_nodes
 from migrator.program.scopes import bindings
 from migrator.program.spread import Edit, Written
+from migrator.program.telling import is_look
 from migrator.rules.optimizers import is_optimizer
 from migrator.walking import walk
 
@@ -34,13 +36,18 @@ _NOT_ITS_OWN = ("tf.reset_default_graph", "tf.summary.FileWriterCache.clear")
 _RESET = re.compile(r"\b(reset_default_graph|FileWriterCache\s*\.\s*clear)\s*\(")
 _SESSIONS = ("tf.Session", "tf.InteractiveSession")
 _SESSION = re.compile(r"\b(Interactive)?Session\s*\(")
+_ESTIMATORS = re.compile(r"(?s)(Estimator|Classifier|Regressor)\s*\(.*(Estimator|Classifier|Regressor)\s*\(")
 _OPTIMIZER = re.compile(r"=[^=\n]*Optimizer\s*\(")
 
 
 def says_nothing(text: str) -> bool:
     """Whether a text may hold such a line."""
     text = bare(text)
-    return "RunConfig" in text or any(one.search(text) for one in (_CHAINED, _DELETED, _RESET, _SESSION, _OPTIMIZER))
+    return (
+        "RunConfig" in text
+        or _ESTIMATORS.search(text) is not None
+        or any(one.search(text) for one in (_CHAINED, _DELETED, _RESET, _SESSION, _OPTIMIZER))
+    )
 
 
 def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:
@@ -53,6 +60,7 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
     scopes: list[cst.Module | cst.FunctionDef] = [file.module, *functions_in(file.module)]
     names = [file.imports.tensorflow(call.func) or "" for call in calls_in(file.module)]
     makes = any(n.endswith(_MADE) for n in names)
+    used = sum(n.endswith(_MADE) for n in names) > 1
     idle = _idle_session(file) if makes else None
     only_estimators = makes and sum(n.endswith("Session") for n in names) == (idle is not None)
     for scope in scopes:
@@ -67,6 +75,10 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
             elif isinstance(scope, cst.FunctionDef) and _is_idle_optimizer(file, scope, small):
                 gone.append((block, line))
                 message = "nothing trains with this optimizer: it is left out"
+                said.append(file.finding("TFM124", Severity.REVIEW, small, message))
+            elif isinstance(scope, cst.FunctionDef) and used and _is_idle_estimator(file, scope, line):
+                gone.append((block, line))
+                message = "nothing is done with this Estimator: it is left out"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif only_estimators and _is_beside(file, small):
                 gone.append((block, line))
@@ -196,6 +208,21 @@ def _name_of_optimizer(file: ParsedFile, small: cst.BaseSmallStatement) -> str |
     target = small.targets[0].target
     own = all(symbol in WRAPPERS or is_optimizer(symbol) for symbol in symbols)
     return target.value if own and isinstance(target, cst.Name) else None
+
+
+def _is_idle_estimator(file: ParsedFile, scope: cst.FunctionDef, line: cst.SimpleStatementLine) -> bool:
+    """An Estimator that is given a name which nothing reads before it is another's, made of what has no effect."""
+    small = line.body[0]
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not isinstance(small.value, cst.Call):
+        return False
+    target, made = small.targets[0].target, small.value
+    if not isinstance(target, cst.Name) or not (file.imports.tensorflow(made.func) or "").endswith(_MADE):
+        return False
+    calls = [call for arg in made.args for call in calls_in(arg)]
+    plain = all(file.imports.tensorflow(call.func) is not None or is_look(file, call.func) for call in calls)
+    declared = (one for one in nodes_in(scope) if isinstance(one, (cst.Global, cst.Nonlocal)))
+    shared = any(item.name.value == target.value for one in declared for item in one.names)
+    return plain and not shared and not is_read_behind(file, scope, line, target.value)
 
 
 def _is_beside(file: ParsedFile, small: cst.BaseSmallStatement) -> bool:

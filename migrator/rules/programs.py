@@ -220,8 +220,8 @@ TensorFlow 1 called the model_fn anew for every training, evaluation and predict
 mode to tell. Print it where `fit`, `evaluate` or `predict` are called, if you need it.
 
 Lines that print or log the labels, the loss, the train_op, the global step or the variables of the graph are left out,
-too, with what was computed for them alone: `print(loss)` and `for v in tf.trainable_variables(): print(v.name, v.shape)`
-told what the graph is made of, once for each mode, and no values. `model.summary()` prints the weights and their shapes.
+too, with what was computed for them alone: `print(loss)` and `for v in tf.trainable_variables(): print(v.name)` told
+what the graph is made of, once for each mode, and no values. `model.summary()` prints the weights and their shapes.
 """,
     ),
     Rule(

@@ -193,3 +193,47 @@ def test_an_optimizer_that_may_be_used_stays(old: str, new: str) -> None:
     text = idle(UNUSED.replace(old, new))
     edits, _ = without_what_says_nothing(ParsedFile.parse(Path("train.py"), text))
     assert not edits
+
+
+TWICE = """\
+def run():
+    {before}estimator = tf.estimator.Estimator(model_fn, 'first', params={{"rate": 0.1}})
+    estimator = tf.estimator.Estimator(model_fn, 'second', params={{"rate": 0.1}})
+    estimator.train(input_fn, steps=3)
+
+
+run()"""
+
+
+def twice(before: str = "") -> str:
+    """A program whose function makes an Estimator that it does not use."""
+    return program(driver=TWICE.format(before=before)).replace(MADE, "")
+
+
+def test_an_estimator_that_nothing_is_done_with_goes() -> None:
+    old = twice()
+    new, findings = run(old)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "'first'" not in new and "'second'" in new and "model.fit(" in new
+    assert [f.line for f in findings if f.code == "TFM124"] == [old[: old.index("'first'")].count("\n") + 1]
+
+
+@pytest.mark.parametrize("before", ["global estimator\n    ", "later = lambda: estimator\n    "])
+def test_an_estimator_that_others_may_read_stays(before: str) -> None:
+    assert all(f.code != "TFM124" for f in run(twice(before))[1])
+
+
+def test_an_estimator_that_is_read_stays() -> None:
+    read = twice().replace(
+        "    estimator = tf.estimator.Estimator(model_fn, 'second'",
+        "    print(estimator)\n    estimator = tf.estimator.Estimator(model_fn, 'second'",
+    )
+    assert "print(estimator)" in read and all(f.code != "TFM124" for f in run(read)[1])
+
+
+def test_the_only_estimator_of_a_file_stays() -> None:
+    old = program(driver="def run():\n    other = tf.estimator.Estimator(model_fn, 'first')\n\n\nrun()").replace(
+        MADE, ""
+    )
+    new, findings = run(old)
+    assert new == old and "TFM124" not in {f.code for f in findings}
