@@ -16,7 +16,7 @@ import libcst as cst
 from migrator.ir.machine import Effect, same
 from migrator.ir.values import Constant, Frame, Function, Method, Operation, Value
 from migrator.ir.values import Sequence as Items
-from migrator.names.bindings import all_given, bound_in, names_changed, value_given
+from migrator.names.bindings import Form, all_given, bound_in, names_changed, value_given
 from migrator.program.calls import calls_in, functions_in, nodes_in, parameters_of, with_arguments
 from migrator.program.helpers import Helper, Scope, helper_of, touches_training
 from migrator.program.modes import ALL, ModalStatement
@@ -45,6 +45,8 @@ _FUNCTIONS = frozenset(
     tuple zip""".split()  # noqa: SIM905
 )
 _METHODS = frozenset("as_list copy format get get_shape items keys lower ndims upper values".split())  # noqa: SIM905
+_CHANGES = (cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del)
+_PARTS = (Form.PART, Form.CALLED)
 _ON_OWN_LISTS = frozenset(("append", "extend", "insert"))
 
 
@@ -193,7 +195,7 @@ class _Network:
             return None
         place = _place(parent[1], group[0].node)
         lines = [_place(parent[1], one.node) for one in group]
-        if place is None or None in lines:
+        if place is None or None in lines or not self._is_as_it_was(group, helper, parent[1]):
             return None
         arguments = self._arguments(group, helper[1], parent[1])
         if arguments is None or not any(one.is_tensor for one in arguments):
@@ -250,13 +252,44 @@ class _Network:
                 return False
             if not all(self._is_known(where, function, call) for call in calls_in(function.body)):
                 return False
-            for node in nodes_in(function.body):
-                if isinstance(node, (cst.Global, cst.Nonlocal, cst.Yield, cst.Await)):
-                    return False
-                if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)):
-                    if isinstance(node.target, (cst.Attribute, cst.Subscript)):
-                        return False
+            if any(isinstance(node, _CHANGES) or _is_in_place(node) for node in nodes_in(function.body)):
+                return False
         return True
+
+    def _is_as_it_was(self, group: Sequence[_Call], helper: Helper, parent: cst.FunctionDef) -> bool:
+        """Whether nothing that is done from the first call to the last may change what the function reads beside its
+        arguments: names of modules and of functions around it, entries and attributes of these.
+        """
+        reached = list(self._reached(helper))
+        read = {name.value for _, function in reached for name in name_nodes(function)}
+        between = [node for one in group for node in _between(parent, group[0].node, one.node)]
+        nodes = [node for one in (*between, *(each.node for each in group)) for node in nodes_in(one)]
+        calls = {one.node for one in group}
+        for node in nodes:
+            if isinstance(node, _CHANGES) or (_is_in_place(node) and not self._is_own(parent, node, read)):
+                return False
+            if not isinstance(node, cst.Call) or node in calls:
+                continue
+            if not self._is_known(self.file, parent, node):
+                return False
+            found = helper_of(self.project, Scope.of(self.project, self.file, parent), node.func)
+            for where, function in self._reached(found) if found is not None else ():
+                if any(isinstance(one, _CHANGES) or _is_in_place(one) for one in nodes_in(function.body)):
+                    return False
+                if not all(self._is_known(where, function, call) for call in calls_in(function.body)):
+                    return False
+        return True
+
+    def _is_own(self, function: cst.FunctionDef, node: cst.CSTNode, read: set[str]) -> bool:
+        """Whether a line changes a part of a dict or list that a function makes for itself, and no other one reads."""
+        of = getattr(node, "target", None)
+        while isinstance(of, (cst.Attribute, cst.Subscript)):
+            of = of.value
+        if not isinstance(of, cst.Name) or of.value in read:
+            return False
+        given = [value for target, value in all_given(function.body) if target.deep_equals(of)]
+        bound = [one for one in bound_in(function) if one.name == of.value and one.form not in _PARTS]
+        return len(bound) == len(given) > 0 and all(isinstance(one, (cst.List, cst.Dict)) for one in given)
 
     def _is_known(self, where: ParsedFile, function: cst.FunctionDef, call: cst.Call) -> bool:
         """Whether a call changes nothing that lives longer than the call of its function."""
@@ -470,6 +503,19 @@ class _Network:
     def _tells_reuse(self, node: cst.CSTNode) -> bool:
         """Whether a call of a layer in this file says `reuse=`."""
         return isinstance(node, cst.Call) and node in self.file.parents and bool(self._reuses(node))
+
+
+def _is_in_place(node: cst.CSTNode) -> bool:
+    """Whether a node gives an attribute or an entry of something a value."""
+    given = isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor))
+    of = [node.target] if given else [node.name] if isinstance(node, cst.AsName) else []  # type: ignore[attr-defined]
+    while of:
+        one = of.pop()
+        if isinstance(one, (cst.Attribute, cst.Subscript)):
+            return True
+        if isinstance(one, (cst.Tuple, cst.List)):
+            of += [each.value for each in one.elements]
+    return False
 
 
 def _reuses_variables(line: cst.BaseStatement) -> bool:

@@ -89,6 +89,14 @@ SHARED = {
         CALLS.replace('features["z"]', "later").replace("    b", '    later = features["z"]\n    b'),
     ),
 }
+SCALED = tower("return tf.layers.dense(x, 2) * SCALE").replace("SCALE", "{}")
+
+
+def between(line: str) -> str:
+    """Two calls, and what is done between them."""
+    return CALLS.replace("    b", f"    {line}\n    b")
+
+
 STATE = METHODS.replace("        other", "        self.units = 5\n        other")
 #: Neither is the second network the first one, or what the first call does is not done by a Keras model again.
 APART = {
@@ -121,6 +129,15 @@ APART = {
         tower('return tf.layers.dense(x, 2, name="h")'),
         CALLS
         + '    with tf.variable_scope("tower", reuse=True):\n        k = tf.get_variable("h/kernel")\n    a += k[0]\n',
+    ),
+    "an_entry_that_changes_between": ("\nSCALE = [1.0]\n" + SCALED.format("SCALE[0]"), between("SCALE[0] = 3.0")),
+    "an_attribute_that_changes_between": (
+        "\n\nclass Flags(object):\n    scale = 1.0\n\n" + SCALED.format("Flags.scale"),
+        between("Flags.scale = 3.0"),
+    ),
+    "a_number_that_a_function_changes_between": (
+        "\nSCALE = 1.0\n\n\ndef grow():\n    global SCALE\n    SCALE = 3.0\n\n" + SCALED.format("SCALE"),
+        between("grow()"),
     ),
     "an_object": (METHODS, OF_OBJECT),
     "an_object_that_changes": (STATE, OF_OBJECT),
