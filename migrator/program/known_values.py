@@ -211,8 +211,9 @@ def _gives(whole: Evaluated, inner: Evaluated) -> bool:
 
 def _only_makes(whole: Evaluated, inner: Evaluated) -> bool:
     """Whether an expression writes nothing into what was there before, beside what its part does."""
-    others = {key for key, value in whole.wrote.items() if inner.wrote.get(key) is not value}
-    return not any(key[0] in whole.before or isinstance(key[0], str) for key in others)
+    others = {key[0] for key, value in whole.wrote.items() if inner.wrote.get(key) is not value}
+    # What is not known, and an object without attributes, held nothing before and may have been there all the same.
+    return all(isinstance(one, (Scope, Items, Table)) and one not in whole.before for one in others)
 
 
 # -- what is there or not ----------------------------------------------------------------------------------------------

@@ -127,6 +127,15 @@ STAYS = {
     "a function that notes it in a list of the file": first("loss = first(f(1))")
     .replace("    return x", "    KNOWN.append(x)\n    return x")
     .replace("def first", "KNOWN = []\n\n\ndef first"),
+    "a function that counts in a dict of the file": first("loss = first(f(1))")
+    .replace("    return x", "    KNOWN['n'] += 1\n    return x")
+    .replace("def first", "KNOWN = {'n': 0}\n\n\ndef first"),
+    "a function that counts in a class of the file": first("loss = first(f(1))")
+    .replace("    return x", "    Known.n += 1\n    return x")
+    .replace("def first", "class Known:\n    n = 0\n\n\ndef first"),
+    "a function that changes an argument": first("loss = first(f(1), features)").replace(
+        "    return x", "    y['n'] = 1\n    return x"
+    ),
     "a function that computes": first("loss = first(f(1))").replace("return x", "return 2 * x"),
     "a function that is given more to do": first("loss = first(f(1), f(2))"),
     "a list that is asked for what is not known": model("kept = []", "kept.append(f(1))", "loss = kept[features]"),
