@@ -8,7 +8,7 @@ from functools import partial
 
 import libcst as cst
 
-from migrator.names.bindings import asks_for, free_reads
+from migrator.names.bindings import asks_for, free_reads, names_changed
 from migrator.program import tpu
 from migrator.program.assignments import assignments
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
@@ -31,7 +31,7 @@ from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, S
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.refusals import Refusals
 from migrator.program.summaries import only_summarizes, summary_symbol
-from migrator.program.telling import of_graph, only_tells
+from migrator.program.telling import leaves_something, of_graph, only_tells
 from migrator.program.train_body import TrainBody
 from migrator.program.train_op import TrainOp, read_train_op
 from migrator.rules import scaffolds
@@ -152,7 +152,8 @@ class _Reader:
         told = [i for i, statement in enumerate(self.statements) if self._tells_the_graph(statement, graph)]
         self.telling = {*told, *(i for i, statement in enumerate(self.statements) if self._tells_the_mode(statement))}
         self.consumed |= self.telling
-        self._consume(leftovers(self.file, self.node, [self.statements[index].node for index in told]))
+        gone = [self.statements[index].node for index in told]
+        self._consume(leftovers(self.file, self.node, gone, may_go=lambda symbol: not leaves_something(symbol)))
 
     def _fails(self, call: cst.Call) -> bool:
         """Whether an EstimatorSpec is given what it has no parameter for: TensorFlow 1 raises TypeError."""
@@ -242,12 +243,17 @@ class _Reader:
         """Whether a line tells of labels, the loss or the training, which a Keras model is not built of."""
         node = statement.node
         asks = not names_in(node).isdisjoint(names) or of_graph(self.file, node)
-        return asks and only_tells(self.file, node)
+        if not asks or not only_tells(self.file, node):
+            return False
+        given = names_changed([node])  # by loops
+        return not any(given & names_in(other.node) for other in self.statements if other.node is not node)
 
     def _of_graph(self) -> set[str]:
         """The labels, the loss, the train_op, what asks for the graph, and every name that is computed from these."""
         found = {self.parameters.labels} - {None}
         found |= {d.name for d in self.definitions if of_graph(self.file, d.value)}
+        for loop in (s.node for s in self.statements if isinstance(s.node, cst.For)):
+            found |= names_changed([loop]) if of_graph(self.file, loop) else set()
         for _, bound in self.specs:
             found |= {one.value for key in ("loss", "train_op") if isinstance(one := bound.get(key), cst.Name)}
         return self._computed_from({str(name) for name in found})

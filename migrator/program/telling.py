@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrator.names.bindings import read_bindings
+from migrator.names.bindings import all_given, read_bindings
 from migrator.names.imports import dotted
-from migrator.program.calls import calls_in, nodes_in
+from migrator.program.calls import calls_in, functions_in, nodes_in
 from migrator.program.parsed import ParsedFile
 
 #: Methods of a logger, and functions of the same names, that only tell something.
@@ -30,6 +30,23 @@ GRAPH = frozenset(
 )
 #: Methods of tensors and shapes that only look.
 _LOOKING = ("get_shape", "as_list", "get_operations")
+#: TensorFlow's functions that leave something in the graph, which others find there: losses, penalties, variables.
+_LEAVING = (
+    *(
+        "tf.losses.",
+        "tf.layers.",
+        "tf.keras.",
+        "tf.contrib.",
+        "tf.get_variable",
+        "tf.Variable",
+        "tf.get_local_variable",
+    ),
+    *("tf.add_to_collection", "tf.assign", "tf.scatter", "tf.make_template", "tf.py_func", "tf.numpy_function"),
+    *("tf.nn.rnn_cell.", "tf.nn.dynamic_rnn", "tf.nn.bidirectional_dynamic_rnn", "tf.nn.static_rnn", "tf.nn.raw_rnn"),
+)
+#: Functions that give something which is empty once it was looked through.
+_ONCE = ("map", "zip", "filter", "iter", "enumerate", "reversed")
+_LOOKS_THROUGH = ("list", "sorted", "sum", "zip", "tuple", "set", "any", "all", "max", "min", "enumerate")
 _TEXTS = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
 
 
@@ -62,6 +79,8 @@ def only_tells(file: ParsedFile, node: cst.CSTNode) -> bool:
         seen = node.iter if isinstance(node, cst.For) else node.test
         blocks = [node.body, *([node.orelse] if node.orelse is not None else [])]
         lines = [line for block in blocks for line in _lines(block)]
+        if isinstance(node, cst.For) and _is_used_up(file, seen):
+            return False
         return only_looks(file, seen) and bool(lines) and all(only_tells(file, line) for line in lines)
     small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
     call = small.value if isinstance(small, cst.Expr) else None
@@ -84,7 +103,50 @@ def only_looks(file: ParsedFile, node: cst.CSTNode) -> bool:
     """Whether an expression has no effect: it calls nothing but what looks at values, or at a clock."""
     if any(isinstance(one, (cst.NamedExpr, cst.Await, cst.Yield)) for one in nodes_in(node)):
         return False
+    looked = [one.iter for one in nodes_in(node) if isinstance(one, cst.CompFor)]
+    looked += [arg.value for call in calls_in(node) for arg in call.args if _looks_through(call, arg)]
+    if any(_is_used_up(file, one) for one in looked):
+        return False
     return all(is_look(file, call.func) for call in calls_in(node))
+
+
+def leaves_something(symbol: str) -> bool:
+    """Whether a function of TensorFlow leaves something in the graph, beside what it returns."""
+    return symbol.startswith(_LEAVING) and not symbol.startswith("tf.losses.get_")
+
+
+def _looks_through(call: cst.Call, arg: cst.Arg) -> bool:
+    """Whether a call goes through all elements of an argument."""
+    name = call.func.value if isinstance(call.func, cst.Name) else ""
+    joins = isinstance(call.func, cst.Attribute) and call.func.attr.value == "join"
+    return bool(arg.star) or name in _LOOKS_THROUGH or joins
+
+
+def _is_used_up(file: ParsedFile, node: cst.BaseExpression) -> bool:
+    """Whether an expression may be, by a name of the file, what can be looked through only once."""
+    if not isinstance(node, cst.Name):
+        return isinstance(node, (cst.Subscript, cst.Attribute)) and any(
+            isinstance(one, cst.Name) and _is_used_up(file, one) for one in nodes_in(node)[1:]
+        )
+    given = [value for target, value in all_given(file.module) if any(one.value == node.value for one in _of(target))]
+    for value in given:
+        for one in (value, *nodes_in(value)):
+            if isinstance(one, cst.GeneratorExp):
+                return True
+            if isinstance(one, cst.Call) and (called(file, one.func) in _ONCE or _is_generator(file, one.func)):
+                return True
+    return False
+
+
+def _of(target: cst.CSTNode) -> list[cst.Name]:
+    return [one for one in nodes_in(target) if isinstance(one, cst.Name)]
+
+
+def _is_generator(file: ParsedFile, func: cst.BaseExpression) -> bool:
+    """Whether a function of the file, by its last name, is a generator."""
+    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    made = [one for one in functions_in(file.module) if one.name.value == name]
+    return any(isinstance(inner, cst.Yield) for one in made for inner in nodes_in(one.body))
 
 
 def is_look(file: ParsedFile, func: cst.BaseExpression) -> bool:
@@ -111,4 +173,4 @@ def _is_logger(file: ParsedFile, node: cst.BaseExpression) -> bool:
     )
 
 
-__all__ = ["called", "is_look", "of_graph", "only_looks", "only_tells", "tells"]
+__all__ = ["called", "is_look", "leaves_something", "of_graph", "only_looks", "only_tells", "tells"]

@@ -9,6 +9,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.program.calls import bind, calls_in
 from migrator.program.parsed import Blocked, ParsedFile, Tracked
+from migrator.program.telling import leaves_something
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -115,7 +116,7 @@ class _Remover(Tracked):
             return None
         shown = [value for key, value in given.items() if key != "input_"]
         called = [self.file.imports.tensorflow(call.func) for value in shown for call in calls_in(value)]
-        if any(name is None or "assign" in name for name in called):
+        if any(name is None or leaves_something(name) for name in called):
             return None
         return given.get("input_")
 

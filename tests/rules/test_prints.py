@@ -31,7 +31,15 @@ def test_values_stand_in_the_place_of_prints(part: str, lines: str, instead: str
     assert [f.code for f in findings].count("TFM130") == 1
 
 
-@pytest.mark.parametrize("line", ["net = tf.Print(net, [tf.assign_add(seen, 1)])", "net = tf.Print(net, [note(net)])"])
+MORE = [
+    "net = tf.Print(net, [tf.assign_add(seen, 1)])",
+    "net = tf.Print(net, [note(net)])",
+    "net = tf.Print(net, [tf.losses.absolute_difference(labels, net)])",  # in the collection of losses
+    "net = tf.Print(net, [tf.layers.dense(net, 2)])",  # whose variables are trained variables
+]
+
+
+@pytest.mark.parametrize("line", MORE)
 def test_prints_that_do_more_stay(line: str) -> None:
     text = program(network=line)
     new, findings = run(text)
