@@ -17,6 +17,7 @@ from migrator.names.bindings import values_given
 from migrator.program import keras_calls
 from migrator.program.calls import calls_in, functions_in, is_false, is_none, is_true, number, parameters_of
 from migrator.program.flow import inherited, method_of
+from migrator.program.keras_classes import own_class
 from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, path_to, returns_in
@@ -229,6 +230,7 @@ class HelperPlan:
     symbolic: list[cst.Call] = field(default_factory=list)
     flagged: list[cst.Call] = field(default_factory=list)
     models: list[tuple[Made, cst.Call, bool]] = field(default_factory=list)
+    own_classes: set[cst.CSTNode] = field(default_factory=set)
     units: list[Unit] = field(default_factory=list)
     callers: dict[cst.FunctionDef, list[tuple[Unit, cst.Call]]] = field(default_factory=dict)
     given: dict[cst.FunctionDef, Kinds] = field(default_factory=dict)
@@ -286,6 +288,8 @@ class HelperPlan:
         """Plans the call of a Keras layer or model. Raises Blocked (TFM404)."""
         index = keras_calls.training_of(call)
         file, code = made
+        if isinstance(code, cst.ClassDef):
+            self.own_classes.add(code)
         symbolic = unit.kind(call.args[0].value) if call.args else None
         flagged = index is not None and names.when(call.args[index].value) == frozenset((TRAIN,))
         if index is not None:
@@ -388,13 +392,17 @@ def keras_object(
 ) -> Made | None:
     """The code that makes the Keras layer or model which is called, and its file; None where something else is.
 
-    That is the call of a class of Keras, or a function that returns what such a call makes.
+    That is the call of a class of Keras, a class of the program that tells its layers about the training, or a function
+    that returns what a call of Keras makes.
     """
     value = keras_calls.one_value(nodes, called)
     if not isinstance(value, cst.Call):
         return None
     if keras_calls.makes_object(scope.file, value):
         return scope.file, value
+    own = own_class(project, scope.file, value.func)
+    if own is not None:
+        return own
     helper = helper_of(project, scope, value.func)
     return helper if helper is not None and keras_calls.returns_object(*helper) else None
 

@@ -57,7 +57,7 @@ def plan_model(
             for found in keras_calls.mentions(unit.scope.file, node, wanted):
                 if not settling.is_settled(unit, found):
                     raise Blocked("TFM404", found, _UNTOLD)
-    looked_at = {*plan.visited, *nodes, *left_out}
+    looked_at = {*plan.visited, *plan.own_classes, *nodes, *left_out}
     for file, node in parts:
         found_elsewhere = keras_calls.mentions(file, node, keras_calls.PHASED, looked_at)
         if found_elsewhere:

@@ -200,7 +200,7 @@ class _Networks:
         """The call of all modes; None where the modes differ in more than what the training alone is told."""
         training = next(one for one in made if TRAIN in one.modes)
         others = [one for one in made if one is not training]
-        if training.modes != {TRAIN} or "#" in "".join(self.file.code(one.call) for one in made):
+        if "#" in "".join(self.file.code(one.call) for one in made):
             return None
         told = self._arguments(training.call, [one.call for one in made])
         different = [self._arguments(one.call, [one.call for one in made]) for one in others]
@@ -215,7 +215,8 @@ class _Networks:
             if texts == {self.file.code(arg.value)}:
                 args.append(arg)
                 continue
-            said = self._by_mode(arg.value, rest[0]) if len(texts) == 1 and not arg.star else None
+            tell = self._by_mode if training.modes == {TRAIN} else self._tested
+            said = tell(arg.value, rest[0]) if len(texts) == 1 and not arg.star else None
             if said is None:
                 return None
             args.append(arg.with_changes(value=said))
@@ -256,6 +257,11 @@ class _Networks:
             return None
         test = self._test(cst.Equal())
         return None if test is None else cst.IfExp(test, training, other)
+
+    def _tested(self, training: cst.BaseExpression, other: cst.BaseExpression) -> cst.BaseExpression | None:
+        """`mode == TRAIN` of a call that is made in other modes as well, where the rest is told False."""
+        told = ModeNames(self.file.imports, _MODE).when(training) == frozenset((TRAIN,))
+        return training if told and is_false(other) else None
 
     def _test(self, operator: cst.BaseCompOp) -> cst.Comparison | None:
         """The mode compared with that of the training, by the name that the function has for such modes."""

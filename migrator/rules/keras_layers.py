@@ -28,6 +28,10 @@ dropout, and expect other numbers.
 `training=` has to be given by name. Each of these layers has to be called, by itself or in a model, in lines that can
 be followed from the one that makes it: what stands in a list, a dict or an attribute of an object, or is handed to a
 function, is refused. Make and call it in the model_fn, or in a function that it calls.
+
+A class of the program that is derived from `tf.keras.Model` or `tf.keras.layers.Layer` is called like one of Keras,
+where its `call(self, inputs, training)` hands `training=training` on to each of its layers that trains otherwise, and
+trains nowhere by itself.
 """,
     ),
     Rule(
