@@ -95,14 +95,17 @@ class _Remover(Tracked):
 # -- what is quiet -----------------------------------------------------------------------------------------------------
 
 
-def _is_quiet(file: ParsedFile, line: cst.CSTNode) -> bool:
-    """Whether a line prints, logs, or notes something for that in a name or an attribute of `self`."""
+def _is_quiet(file: ParsedFile, line: cst.CSTNode, of_context: bool = False) -> bool:
+    """Whether a line prints, logs, or notes something for that in a name, or an attribute of a context's own `self`."""
     if only_tells(file, line) or is_docstring(line):
         return True
     small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
     if isinstance(small, cst.Assign):
         targets = [one.target for one in small.targets]
-        own = all(isinstance(one, cst.Name) or (isinstance(one, cst.Attribute) and _is_self(one)) for one in targets)
+        own = all(
+            isinstance(one, cst.Name) or (of_context and isinstance(one, cst.Attribute) and _is_self(one))
+            for one in targets
+        )
         return own and only_looks(file, small.value)
     return isinstance(small, cst.Pass)
 
@@ -179,7 +182,7 @@ def _is_quiet_method(file: ParsedFile, method: cst.FunctionDef) -> bool:
         if given not in (("self",) if method.name.value == "__enter__" else ("None", "False")):
             return False
         del lines[-1]
-    return all(_is_quiet(file, line) for line in lines)
+    return all(_is_quiet(file, line, of_context=True) for line in lines)
 
 
 # -- decorators --------------------------------------------------------------------------------------------------------

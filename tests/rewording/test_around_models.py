@@ -82,6 +82,7 @@ STAYS = {
         "        return inner", "        KNOWN.append(function)\n        return inner"
     ),
     "a decorator of a library": DECORATES.replace('@told("net")', '@other.told("net")'),
+    "a `finally` that changes the object": TRIED + "    finally:\n        self.k = 1\n",
 }
 
 
