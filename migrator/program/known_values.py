@@ -27,6 +27,7 @@ from migrator.program.scopes import path_to
 _ENDS = (cst.Raise, cst.Assert, cst.Try, cst.TryStar, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.With)
 _INNER = (cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
 _LOOP = (cst.For, cst.While)
+_UNSEEN = ("setattr", "globals", "vars", "exec", "eval")
 _PUTS = ("append", "appendleft", "insert")
 _TAKES = ("pop", "popleft")
 _MADE = ("list", "collections.deque")
@@ -80,10 +81,10 @@ class Watched(Evaluator):
         try:
             module: Module = self.load(Parsed(file.path, file.module))
             around = module.scope
-            changed = _changed_by_functions(file)
+            changed, hidden = _changed_by_functions(file), _gives_names_unseen(file)
             for name, held in self.store.held(around).items():
                 data = isinstance(held, (Constant, Items, Table, Object, Either))
-                if name in changed or (data and elsewhere(name)):
+                if name in changed or (data and (hidden or elsewhere(name))):
                     self.store.set((around, name), Unknown(held.site, f"`{name}` may change"))
             for outer in path[:-1]:
                 if isinstance(outer, (cst.FunctionDef, cst.Lambda)):
@@ -111,6 +112,16 @@ def _changed_by_functions(file: ParsedFile) -> set[str]:
         own = {one.name for one in bound_in(function)}
         found |= {one.name for one in changes_in(function)} - own
     return found | {one.name for one in read_bindings(file.module) if one.form is Form.SCOPED}
+
+
+def _gives_names_unseen(file: ParsedFile) -> bool:
+    """Whether a file may give names of modules values that no statement shows: `setattr`, `globals()`, `exec`."""
+    for node in nodes_in(file.module):
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in _UNSEEN:
+            return True
+        if isinstance(node, cst.Attribute) and node.attr.value == "__dict__":
+            return True
+    return False
 
 
 @dataclass(frozen=True)

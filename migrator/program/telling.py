@@ -84,7 +84,11 @@ def only_tells(file: ParsedFile, node: cst.CSTNode) -> bool:
         return only_looks(file, seen) and bool(lines) and all(only_tells(file, line) for line in lines)
     small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
     call = small.value if isinstance(small, cst.Expr) else None
-    return isinstance(call, cst.Call) and tells(file, call.func) and all(only_looks(file, arg) for arg in call.args)
+    if not isinstance(call, cst.Call) or not tells(file, call.func):
+        return False
+    if any(arg.star and _is_used_up(file, arg.value) for arg in call.args):
+        return False
+    return all(only_looks(file, arg) for arg in call.args)
 
 
 def _lines(block: cst.CSTNode) -> list[cst.CSTNode]:

@@ -127,6 +127,10 @@ STAYS = {
     "a function that notes it in a list of the file": first("loss = first(f(1))")
     .replace("    return x", "    KNOWN.append(x)\n    return x")
     .replace("def first", "KNOWN = []\n\n\ndef first"),
+    "a constant that `setattr` may change": (
+        "USED = True\n\n\ndef off(module):\n    setattr(module, 'USED', False)\n\n\n"
+        + model("loss = f(1) if USED else None")
+    ),
     "a function that counts in a dict of the file": first("loss = first(f(1))")
     .replace("    return x", "    KNOWN['n'] += 1\n    return x")
     .replace("def first", "KNOWN = {'n': 0}\n\n\ndef first"),

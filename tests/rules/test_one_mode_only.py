@@ -272,6 +272,7 @@ def test_what_a_told_line_reads_and_the_graph_keeps_is_not_left_out() -> None:
 USED_UP = [
     "parts = (one for one in [loss, loss])\nprint(list(parts))\nloss = tf.add_n(list(parts))",
     "parts = map(tf.square, [loss])\nfor one in parts:\n    print(one)\nloss = tf.add_n([loss, *parts])",
+    "parts = iter([loss])\nprint(loss, *parts)\nloss = tf.add_n([loss, *parts])",
     "for one in [loss]:\n    print(one)\nloss = one * 2.0",
 ]
 
