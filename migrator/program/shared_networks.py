@@ -7,7 +7,8 @@ what is asked of the evaluator: all variables of one must be those of the other,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -58,12 +59,26 @@ def with_shared_networks(file: ParsedFile, files: Iterable[ParsedFile]) -> Parse
     others = [one for one in files if one.path != file.path]
     if "EstimatorSpec" not in file.bare or not any("reuse" in one.bare.lower() for one in (file, *others)):
         return file
+    if not _calls_twice(file, {one.name.value for where in (file, *others) for one in functions_in(where.module)}):
+        return file
     shared = False
     while True:
         edits = _first(file, others, shared)
         if edits is None:
             return file
         file, shared = applied(file, edits), len(_model_fns(file)) == 1
+
+
+def _calls_twice(file: ParsedFile, names: Collection[str]) -> bool:
+    """Whether a model_fn, or a function of its file that it may come to, has two calls of a function of the project."""
+    every = list(functions_in(file.module))
+    found = _model_fns(file)
+    for function in found:  # which grows
+        called = Counter(_last_name(call.func) for call in calls_in(function.body))
+        if any(count > 1 and name in names for name, count in called.items()):
+            return True
+        found += [one for one in every if one.name.value in called and not any(one is other for other in found)]
+    return False
 
 
 def _first(file: ParsedFile, others: Sequence[ParsedFile], shared: bool) -> Edits | None:
