@@ -319,7 +319,7 @@ class Recording:
     ``lines`` are those of the user's files, by their paths, where they were watched, and ``printed`` the numbers with
     a point that its tasks printed, ascending. ``conditional``: gradients are applied in a branch of a
     condition, those of several batches together. ``racing`` are variables that an update may change before a gradient
-    has read them, where nothing but the recorder keeps it from doing so.
+    or a learning rate has read them, where nothing but the recorder keeps it from doing so.
     """
 
     program: str

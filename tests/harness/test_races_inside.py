@@ -43,8 +43,15 @@ class Operation:
         self.graph, self.type, self.inputs, self.control_inputs, self.name = graph, kind, inputs, after, name
         self.outputs = [Tensor(self)]
         graph.made.append(self)
+        self.name = name or f"{kind}_{len(graph.made)}"
         for one in inputs:
             one.used.append(self)
+
+    def _get_control_flow_context(self) -> None:
+        return None
+
+    def _add_control_inputs(self, others: list[Operation]) -> None:
+        self.control_inputs += tuple(others)
 
 
 class Tensor:
@@ -85,3 +92,44 @@ def test_a_variable_that_is_read_once_and_for_all(races: ModuleType) -> None:
 
 def test_a_single_weight_has_no_other(races: ModuleType) -> None:
     assert races.racing(network("VariableV2")[:1]) == []
+
+
+def counting(kind: str, waits: bool = False) -> tuple[Operation, Tensor, Operation, Operation]:
+    """A step counted beside an update: the train_op, the count, what reads it for the rate, the change."""
+    graph = Graph()
+    step, weight = graph.add(kind, name="global_step"), graph.add(kind, name="weight")
+    rate = graph.add("Cast", graph.add("Identity", step))
+    graph.add("Assign", step)  # the initializer, which no step runs
+    update = graph.add("AssignSub", weight, graph.add("Mul", rate)).op
+    raised = graph.add("AddV2", graph.add("Identity", step))
+    change = graph.add("Assign", step, raised, after=(update,) if waits else ()).op
+    return graph.add("NoOp", after=(update, change)).op, step, rate.op, change
+
+
+def test_a_step_that_is_counted_before_its_rate_is_read(races: ModuleType) -> None:
+    train, step, rate, change = counting("VariableV2")
+    assert races.count_last(train, step)
+    assert change.control_inputs == (rate,)
+    assert not races.count_last(train, step)  # nothing is left to chance now
+
+
+def test_a_step_that_is_counted_last(races: ModuleType) -> None:
+    train, step, _, change = counting("VariableV2", waits=True)
+    before = change.control_inputs
+    assert not races.count_last(train, step)
+    assert change.control_inputs == before
+
+
+def test_a_count_that_is_read_once_and_for_all(races: ModuleType) -> None:
+    train, step, _, _ = counting("VarHandleOp")
+    assert not races.count_last(train, step)
+    assert not races.count_last(train, None)
+
+
+def test_what_reads_the_count_that_is_raised_waits_already(races: ModuleType) -> None:
+    graph = Graph()
+    step = graph.add("VariableV2", name="global_step")
+    change = graph.add("AssignAdd", step).op
+    rate = graph.add("Cast", graph.add("Identity", step, after=(change,)))
+    train = graph.add("NoOp", rate, after=(change,)).op
+    assert not races.count_last(train, step)

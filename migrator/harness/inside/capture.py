@@ -119,7 +119,7 @@ class Capture(object):
         self.own_rate = None  # of an optimizer class of the program's own
         self.local = None  # [(gradient, variable)] of this replica alone, where applied ones are of all replicas
         self.conditional = False  # gradients are applied by a condition: they were added up before
-        self.racing = []  # variables that an update may change before all gradients have read them
+        self.racing = []  # variables that an update may change before all of the step has read them
         self.targets = []  # the losses that optimizers were asked to minimise
         self.computed = []  # [(gradient, variable)] as they were asked for last
         self.counters = set()  # names of variables that count steps, where the program has its own

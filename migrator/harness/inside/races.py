@@ -4,10 +4,16 @@ A variable of TensorFlow 1 is changed in place. `Optimizer.minimize` waits for a
 `apply_gradients` do not: an update may change a weight that the gradient of another one, further back in the network,
 still reads. Which of the two is first nobody has decided, and it changes from run to run. Programs that are compared
 take their gradients first, as the others do.
+
+The same holds for a count of the steps that is raised beside the updates (`tf.group(train_op, step.assign(...))`): a
+schedule may read the step before that, or after. It reads first in programs that are compared.
 """
+
+from tracing import ancestors
 
 _STORED = ("VariableV2", "Variable")
 _PASSING = ("Identity", "Enter", "Switch")
+_CHANGING = ("Assign", "AssignAdd", "AssignSub")
 
 
 def _tensor(gradient):
@@ -63,3 +69,28 @@ def racing(pairs):
 def gated(tf, pairs):
     """The same gradients, none of which is ready before all are."""
     return list(zip(tf.tuple([gradient for gradient, _ in pairs]), [variable for _, variable in pairs]))
+
+
+def count_last(train_op, step):
+    """Lets what a training reads of its step come before the step is changed, where nothing else does; returns whether
+    there was such a thing.
+    """
+    train, counter = getattr(train_op, "op", train_op), getattr(step, "op", None)
+    if getattr(counter, "type", None) not in _STORED or getattr(train, "graph", None) is not counter.graph:
+        return False
+    reached = ancestors([train])
+    readers = [one for one in dict.fromkeys(_readers(counter)) if one.name in reached and _is_plain(one)]
+    found = False
+    for writer in [one for one in readers if one.type in _CHANGING and one.inputs[0].op is counter]:
+        before = ancestors([writer])
+        late = [one for one in readers if one.name not in before and writer.name not in ancestors([one])]
+        late = [one for one in late if one.type not in _CHANGING]
+        if late:
+            writer._add_control_inputs(late)
+            found = True
+    return found
+
+
+def _is_plain(operation):
+    """Whether it stands in no branch and no loop: an edge to those cannot be drawn from outside."""
+    return operation._get_control_flow_context() is None

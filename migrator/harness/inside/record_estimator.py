@@ -122,6 +122,9 @@ class EstimatorRecorder(object):
             several = known.minimised(self.tf)
             known.loss = spec.loss if several is None else several
         known.train_op = spec.train_op
+        step = self.tf.train.get_global_step(graph)
+        if races.count_last(spec.train_op, step):
+            capture.racing.append(step.op.name)
         return spec
 
     def apply_gradients(self, original, optimizer, grads_and_vars, *args, **kwargs):

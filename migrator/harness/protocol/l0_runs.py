@@ -216,9 +216,10 @@ def judge(
 def _races(*recordings: Recording) -> tuple[str, ...]:
     """What was put in order that a program leaves to chance."""
     return tuple(
-        f"the {one.program} program applies gradients that do not wait for each other: an update of "
-        f"{', '.join(one.racing)} may come before a gradient that reads it, or after. Compared was a training that "
-        "takes all gradients first, as `Optimizer.minimize` and a GradientTape do; tf.tuple(gradients) makes it so"
+        f"the {one.program} program makes changes that do not wait for each other: one of "
+        f"{', '.join(one.racing)} may come before a gradient or a learning rate that reads it, or after. Compared was "
+        "a training that reads first, as with `Optimizer.minimize` and a GradientTape; tf.tuple(gradients) makes it "
+        "so, and tf.control_dependencies([train_op]) around what counts the step"
         for one in recordings
         if one.racing
     )

@@ -380,8 +380,8 @@ def _not_shown(
         )
     if original is not None and original.racing:
         lines.append(
-            f"updates of {', '.join(original.racing)} before gradients that read them, as the original may run: it was "
-            "run with all gradients first"
+            f"changes of {', '.join(original.racing)} before the gradients or learning rates that read them, as the "
+            "original may run: it was run with those first"
         )
     if original is not None:
         lines += _limits_of_data(original)
