@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -94,36 +94,41 @@ def test_a_single_weight_has_no_other(races: ModuleType) -> None:
     assert races.racing(network("VariableV2")[:1]) == []
 
 
-def counting(kind: str, waits: bool = False) -> tuple[Operation, Tensor, Operation, Operation]:
+def counting(kind: str = "VariableV2", waits: bool = False) -> tuple[Operation, Tensor, Operation, Operation]:
     """A step counted beside an update: the train_op, the count, what reads it for the rate, the change."""
     graph = Graph()
     step, weight = graph.add(kind, name="global_step"), graph.add(kind, name="weight")
-    rate = graph.add("Cast", graph.add("Identity", step))
-    graph.add("Assign", step)  # the initializer, which no step runs
+    handle = kind == "VarHandleOp"
+    read, assign = ("ReadVariableOp", "AssignVariableOp") if handle else ("Identity", "Assign")
+    first = graph.add(read, step)
+    rate = graph.add("Cast", first)
+    graph.add(assign, step)  # the initializer, which no step runs
     update = graph.add("AssignSub", weight, graph.add("Mul", rate)).op
-    raised = graph.add("AddV2", graph.add("Identity", step))
-    change = graph.add("Assign", step, raised, after=(update,) if waits else ()).op
-    return graph.add("NoOp", after=(update, change)).op, step, rate.op, change
+    raised = graph.add("AddV2", graph.add(read, step))
+    change = graph.add(assign, step, raised, after=(update,) if waits else ()).op
+    return graph.add("NoOp", after=(update, change)).op, step, (first if handle else rate).op, change
 
 
-def test_a_step_that_is_counted_before_its_rate_is_read(races: ModuleType) -> None:
-    train, step, rate, change = counting("VariableV2")
+@pytest.mark.parametrize("kind", ["VariableV2", "VarHandleOp"])
+def test_a_step_that_is_counted_before_its_rate_is_read(races: ModuleType, kind: str) -> None:
+    train, step, reader, change = counting(kind)
     assert races.count_last(train, step)
-    assert change.control_inputs == (rate,)
+    assert change.control_inputs == (reader,)
     assert not races.count_last(train, step)  # nothing is left to chance now
 
 
-def test_a_step_that_is_counted_last(races: ModuleType) -> None:
-    train, step, _, change = counting("VariableV2", waits=True)
+@pytest.mark.parametrize("kind", ["VariableV2", "VarHandleOp"])
+def test_a_step_that_is_counted_last(races: ModuleType, kind: str) -> None:
+    train, step, _, change = counting(kind, waits=True)
     before = change.control_inputs
     assert not races.count_last(train, step)
     assert change.control_inputs == before
 
 
-def test_a_count_that_is_read_once_and_for_all(races: ModuleType) -> None:
-    train, step, _, _ = counting("VarHandleOp")
-    assert not races.count_last(train, step)
-    assert not races.count_last(train, None)
+def test_a_training_without_a_count(races: ModuleType) -> None:
+    assert not races.count_last(counting()[0], None)
+    bridged = SimpleNamespace(op=SimpleNamespace(type="VarHandleOp", graph=counting()[0].graph))
+    assert not races.count_last(counting()[0], bridged)
 
 
 def test_what_reads_the_count_that_is_raised_waits_already(races: ModuleType) -> None:

@@ -831,6 +831,19 @@ def test_weights_that_were_evaluated_are_kept_until_there_are_many(
     assert evaluated(3) is None
 
 
+def test_a_process_that_evaluates_after_it_trained_waits_for_nobody(tmp_path: Path) -> None:
+    folder = together("folder").TaskFolder.__new__(together("folder").TaskFolder)
+    folder.record, folder.path, folder._training = str(tmp_path), str(tmp_path), 0
+    (tmp_path / "ready").mkdir()
+    assert not folder.training_over()  # nobody has trained yet
+    folder.begin_training(0)
+    assert not folder.training_over()
+    folder.end_training()
+    assert folder.training_over()
+    (tmp_path / "ready" / f"training-{os.getppid()}").touch()  # another process, which runs
+    assert not folder.training_over()
+
+
 def test_weights_that_keras_makes_of_classes_are_not_replayed() -> None:
     match = together("batches").match
 

@@ -81,6 +81,7 @@ class TaskFolder(object):
         os.makedirs(os.path.join(self.record, "ready"), exist_ok=True)
         os.makedirs(plan["model_dir"], exist_ok=True)
         self._stamp = 0
+        self._training = 0  # calls of this process that train now
         self.unrecorded = False
         self._open_descriptor(OWN_DESCRIPTOR, self.path)
         self.replay = None
@@ -181,6 +182,7 @@ class TaskFolder(object):
 
     def begin_training(self, steps_done):
         """Notes a call that trains (after so many steps), and tells evaluators that this process trains."""
+        self._training += 1
         self.append_line("calls.jsonl", {"steps_before": steps_done})
         atomic_write(os.path.join(self.record, "ready", "training-%d" % os.getpid()), b"")
 
@@ -191,16 +193,18 @@ class TaskFolder(object):
 
     def end_training(self):
         """Notes that a call that trains came to its end, and not to an error."""
+        self._training -= 1
         self.append_line("ended.jsonl", {"time": time.time()})
 
     def training_over(self):
-        """Whether somebody trained and every process that trained is gone."""
+        """Whether somebody trained and every process that trained is gone, or is this one and has come to its end."""
         pids = [
             int(name.partition("-")[2])
             for name in os.listdir(os.path.join(self.record, "ready"))
             if name.startswith("training-") and name.partition("-")[2].isdigit()
         ]
-        return bool(pids) and not any(process_alive(pid) for pid in pids)
+        here = os.getpid()
+        return bool(pids) and not any(self._training if pid == here else process_alive(pid) for pid in pids)
 
     def arrive(self, stage):
         """Tells the other trainers that this one has come to ``stage`` ("start", "first-step")."""

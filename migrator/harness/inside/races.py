@@ -13,7 +13,8 @@ from tracing import ancestors
 
 _STORED = ("VariableV2", "Variable")
 _PASSING = ("Identity", "Enter", "Switch")
-_CHANGING = ("Assign", "AssignAdd", "AssignSub")
+_HANDLE = "VarHandleOp"
+_CHANGING = ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
 def _tensor(gradient):
@@ -76,19 +77,23 @@ def count_last(train_op, step):
     there was such a thing.
     """
     train, counter = getattr(train_op, "op", train_op), getattr(step, "op", None)
-    if getattr(counter, "type", None) not in _STORED or getattr(train, "graph", None) is not counter.graph:
+    kind, stored = getattr(counter, "type", None), getattr(counter, "outputs", None)
+    # The step of a bridge is no operation of a graph: it is changed where its program says so.
+    if not stored or kind not in (*_STORED, _HANDLE) or getattr(train, "graph", None) is not counter.graph:
         return False
     reached = ancestors([train])
-    readers = [one for one in dict.fromkeys(_readers(counter)) if one.name in reached and _is_plain(one)]
-    found = False
+    # Each read of a resource is an operation of its own: what a read gave stays, but the reads have no order.
+    found = _readers(counter) if kind != _HANDLE else [one for tensor in stored for one in tensor.consumers()]
+    readers = [one for one in dict.fromkeys(found) if one.name in reached and _is_plain(one)]
+    raced = False
     for writer in [one for one in readers if one.type in _CHANGING and one.inputs[0].op is counter]:
         before = ancestors([writer])
         late = [one for one in readers if one.name not in before and writer.name not in ancestors([one])]
         late = [one for one in late if one.type not in _CHANGING]
         if late:
             writer._add_control_inputs(late)
-            found = True
-    return found
+            raced = True
+    return raced
 
 
 def _is_plain(operation):
