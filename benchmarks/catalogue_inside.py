@@ -51,6 +51,7 @@ def inputs(item):
     rows = pattern((10, 4), 3)
     given = {
         "net": pattern(SHAPES.get(rank, (4, 6)), 2),
+        "ids": whole.reshape(2, 5),
         "x": pattern((10, 4), 5),
         "y": pattern((10, 4), 6) + 2.0,
         "w": pattern((4, 3), 7),
