@@ -169,6 +169,9 @@ def _cast(site: Site) -> cst.BaseExpression:
 def _app_run(site: Site) -> cst.BaseExpression:
     args = list(site.call.args)
     given = next((i for i, arg in enumerate(args) if arg.keyword is None or arg.keyword.value == "main"), None)
+    asks = given is None or is_none(args[given].value)
+    if asks and site.training.taken and "main" not in site.training.taken:
+        raise Blocked("TFM204", site.original, "`tf.app.run()` calls `main`, and the script has none")
     if given is None:  # the `main` of the script
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")) if args else cst.MaybeSentinel.DEFAULT
         args.insert(0, cst.Arg(cst.Name("main"), comma=comma))

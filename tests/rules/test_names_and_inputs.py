@@ -316,3 +316,10 @@ def test_arguments_that_are_no_flags_still_reach_main() -> None:
     assert "absl.app.run(main, flags_parser=lambda argv: absl.flags.FLAGS(argv, known_only=True))\n" in new
     assert "import absl.app\nimport absl.flags\n" in new
     assert "absl.app.run(main)\n" in run(program(driver=driver))[0]
+
+
+@pytest.mark.parametrize("call", ["tf.app.run()", "tf.app.run(None)"])
+def test_a_script_without_main_that_runs_it(call: str) -> None:
+    text = program(driver=f"estimator.train(input_fn, steps=3)\n{call}")
+    new, findings = run(text)
+    assert new == text and [f.code for f in findings if f.severity is Severity.MANUAL] == ["TFM204"]
