@@ -652,7 +652,12 @@ def test_nothing_is_left_of_a_tool_that_is_killed_at_any_moment(tmp_path: Path, 
     script = prepare(tmp_path, CLUSTER)
     command = [sys.executable, "-c", TOOL, str(script), str(tmp_path)]
     environment = os.environ | {faults.MARK: str(tmp_path)}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as tool:
+
+    def as_in_a_terminal() -> None:
+        # A shell's background jobs ignore it, and their children until they ask for it.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, preexec_fn=as_in_a_terminal) as tool:
         # While it starts, and while the cluster trains.
         while part and not (tmp_path / "run" / "record").exists():
             assert tool.poll() is None
