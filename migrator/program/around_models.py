@@ -14,7 +14,7 @@ import libcst as cst
 from migrator.names.bindings import Form, read_bindings
 from migrator.program.calls import calls_in, functions_in, is_docstring, nodes_in, parameters_of
 from migrator.program.folding import lines_instead
-from migrator.program.parsed import Blocked, ParsedFile, Tracked, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile, Remover, name_nodes, removed_by
 from migrator.program.scopes import always_returns
 from migrator.program.telling import called, only_looks, only_tells
 from migrator.rules.beside import AROUND
@@ -27,21 +27,14 @@ def without_what_only_tells(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]
     if "EstimatorSpec" not in file.bare or not any(word in file.bare for word in ("try", "with ", "@")):
         return file, []
     models = [one for one in functions_in(file.module) if _makes_spec(file, one)]
-    remover = _Remover(file, models)
-    module = file.module.visit(remover)
-    if not remover.gone:
-        return file, []
-    assert isinstance(module, cst.Module)
-    new = ParsedFile(file.path, file.text, module, left_out=file.left_out)
-    new.keep_positions(remover.made, file)
-    return new, remover.gone
+    return removed_by(_Remover(file, models), file)
 
 
 def _makes_spec(file: ParsedFile, node: cst.CSTNode) -> bool:
     return any((file.imports.tensorflow(call.func) or "").endswith("EstimatorSpec") for call in calls_in(node))
 
 
-class _Remover(Tracked):
+class _Remover(Remover):
     """Puts what is inside in the place of what only tells, in some functions."""
 
     def __init__(self, file: ParsedFile, models: Sequence[cst.FunctionDef]) -> None:
@@ -49,7 +42,6 @@ class _Remover(Tracked):
         self.file = file
         self.models = models
         self.inside = {node for model in models for node in nodes_in(model.body)}
-        self.gone: list[Blocked] = []
 
     def _say(self, node: cst.CSTNode, what: str) -> None:
         self.gone.append(Blocked(AROUND, node, f"{what} only tells somebody something, and is left out"))

@@ -289,6 +289,25 @@ class Tracked(Transformer):
         return new
 
 
+class Remover(Tracked):
+    """Leaves something out of a file: `gone` says what, for those who read the findings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone: list[Blocked] = []
+
+
+def removed_by(remover: Remover, file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
+    """The file as a remover leaves it, whose nodes keep their positions, and a remark for each thing that is gone."""
+    module = file.module.visit(remover)
+    if not remover.gone:
+        return file, []
+    assert isinstance(module, cst.Module)
+    new = ParsedFile(file.path, file.text, module, left_out=file.left_out)
+    new.keep_positions(remover.made, file)
+    return new, remover.gone
+
+
 class Following(Transformer):
     """Tells `same` of each new node what it stands for."""
 

@@ -9,7 +9,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.bindings import read_bindings
 from migrator.program.folding import catches_the_import, lines_instead
-from migrator.program.parsed import Blocked, ParsedFile, Tracked
+from migrator.program.parsed import Blocked, ParsedFile, Remover, removed_by
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -36,14 +36,7 @@ def without_accelerators(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     """The file as it runs without such packages, where they are only tried, and a remark for each of these places."""
     if not any(package in file.bare for package in _PACKAGES):
         return file, []
-    remover = _Remover()
-    module = file.module.visit(remover)
-    if not remover.gone:
-        return file, []
-    assert isinstance(module, cst.Module)
-    new = ParsedFile(file.path, file.text, module, left_out=file.left_out)
-    new.keep_positions(remover.made, file)
-    return new, remover.gone
+    return removed_by(_Remover(), file)
 
 
 def _package(node: cst.Try) -> str | None:
@@ -57,12 +50,8 @@ def _package(node: cst.Try) -> str | None:
     return found.pop() if len(found) == 1 and found <= set(_PACKAGES) else None
 
 
-class _Remover(Tracked):
+class _Remover(Remover):
     """Puts the handler in the place of a `try`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gone: list[Blocked] = []
 
     def leave_Try(self, original_node: cst.Try, updated_node: cst.Try) -> Any:
         package = _package(original_node)

@@ -8,7 +8,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.program.calls import bind, calls_in
-from migrator.program.parsed import Blocked, ParsedFile, Tracked
+from migrator.program.parsed import Blocked, ParsedFile, Remover, removed_by
 from migrator.program.telling import leaves_something
 from migrator.rules.rule import Rule
 
@@ -33,23 +33,15 @@ def without_prints(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     """The file with values in the places of the operations that print them, and a remark for each of these."""
     if "Print" not in file.bare:
         return file, []
-    remover = _Remover(file)
-    module = file.module.visit(remover)
-    if not remover.gone:
-        return file, []
-    assert isinstance(module, cst.Module)
-    new = ParsedFile(file.path, file.text, module, left_out=file.left_out)
-    new.keep_positions(remover.made, file)
-    return new, remover.gone
+    return removed_by(_Remover(file), file)
 
 
-class _Remover(Tracked):
+class _Remover(Remover):
     """Puts what is passed through in the place of a call of `tf.Print`; a line that does nothing then goes."""
 
     def __init__(self, file: ParsedFile) -> None:
         super().__init__()
         self.file = file
-        self.gone: list[Blocked] = []
         self._calls: dict[cst.CSTNode, cst.BaseExpression] = {}
         self._idle: set[cst.CSTNode] = set()
         self._emptied: set[cst.CSTNode] = set()
