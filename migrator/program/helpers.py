@@ -393,7 +393,7 @@ def keras_object(
     """The code that makes the Keras layer or model which is called, and its file; None where something else is.
 
     That is the call of a class of Keras, a class of the program that tells its layers about the training, or a function
-    that returns what a call of Keras makes.
+    that returns what a call of one of these makes.
     """
     value = keras_calls.one_value(nodes, called)
     if not isinstance(value, cst.Call):
@@ -404,7 +404,12 @@ def keras_object(
     if own is not None:
         return own
     helper = helper_of(project, scope, value.func)
-    return helper if helper is not None and keras_calls.returns_object(*helper) else None
+    if helper is None or keras_calls.returns_object(*helper):
+        return helper
+    file, function = helper
+    answers = [keras_calls.one_value((function.body,), one.value) for one in returns_in(function.body)]
+    only = answers[0] if len(answers) == 1 else None
+    return own_class(project, file, only.func) if isinstance(only, cst.Call) else None
 
 
 def _told(scope: Scope, names: ModeNames, call: cst.Call, helper: Helper) -> tuple[Stays, list[int]] | None:

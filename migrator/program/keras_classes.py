@@ -30,7 +30,8 @@ def own_class(project: Project, file: ParsedFile, node: cst.BaseExpression) -> t
 
 
 def _tells_its_layers(file: ParsedFile, owner: cst.ClassDef) -> bool:
-    bases = [file.imports.tensorflow(arg.value) for arg in owner.bases if arg.keyword is None and not arg.star]
+    named = [keras_calls.one_value((file.module,), a.value) for a in owner.bases if a.keyword is None and not a.star]
+    bases = [file.imports.tensorflow(one) for one in named if one is not None]
     if len(bases) != len(owner.bases) or len(bases) != 1 or bases[0] not in _BASES or owner.decorators:
         return False
     functions = {one.name.value: one for one in owner.body.body if isinstance(one, cst.FunctionDef)}
@@ -65,12 +66,12 @@ def _given_to_self(
 
 def _hands_on(owner: cst.ClassDef, call: cst.FunctionDef, names: frozenset[str]) -> bool:
     """Whether `call` calls each of some layers with the `training=` that it is told, and nothing else has them."""
-    settled = set()
+    settled, handed = set(), list[cst.BaseExpression]()
     for one in calls_in(call.body):
-        given = {arg.keyword.value: arg.value for arg in one.args if arg.keyword is not None}
-        value = given.get(_TRAINING)
+        value = _told(one)
         if _of_self(one.func) in names and isinstance(value, cst.Name) and value.value == _TRAINING:
             settled.add(one.func)
+            handed.append(value)
     uses = [node for node in nodes_in(owner) if _of_self(node) in names]
     stored = [t.target for node in nodes_in(owner) if isinstance(node, cst.Assign) for t in node.targets]
     if any(node not in settled and not any(node is one for one in stored) for node in uses):
@@ -78,8 +79,15 @@ def _hands_on(owner: cst.ClassDef, call: cst.FunctionDef, names: frozenset[str])
     if sum(any(node is one for one in stored) for node in uses) != len(names):
         return False
     told = [node for node in name_nodes(call.body) if node.value == _TRAINING]
-    handed = [arg.value for one in calls_in(call.body) for arg in one.args if arg.keyword is not None]
+    handed += [arg.value for one in calls_in(call.body) for arg in one.args if arg.keyword is not None]
     return all(any(node is one for one in handed) for node in told)
+
+
+def _told(call: cst.Call) -> cst.BaseExpression | None:
+    """What the call of a layer that trains otherwise says of that: by name, or behind its inputs."""
+    given = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+    places = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    return given.get(_TRAINING, places[1] if len(places) == 2 and len(call.args) == 2 else None)
 
 
 def _of_self(node: cst.CSTNode) -> str | None:

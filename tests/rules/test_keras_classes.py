@@ -62,6 +62,26 @@ def test_one_call_for_each_branch() -> None:
 
 
 PLAIN = CLASS.format(base="Model", default="None")
+BELOW = PLAIN.replace("class Net(tf.keras.Model)", "Base = tf.keras.Model\n\n\nclass Net(Base)")
+MADE = PLAIN + "def build(units):\n    return Net(units)\n\n\n"
+NAMED = PLAIN + "def build():\n    made = Net(4)\n    return made\n\n\n"
+WORDS = {
+    "told by place": (PLAIN.replace("training=training)", "training)"), CALL),
+    "another name of the base": (BELOW, CALL),
+    "a function that makes it": (MADE, CALL.replace("Net(4)", "build(4)")),
+    "a name in it": (NAMED, CALL.replace("Net(4)", "build()")),
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_in_other_words(words: str) -> None:
+    text, network = WORDS[words]
+    new, blocked = outcome(text, network)
+    assert blocked == [] and network.replace(", training=mode == tf.estimator.ModeKeys.TRAIN", "") in new
+    assert outcome(text.replace("return x\n", "return self.drop(x)\n"), network)[1]
+    assert outcome(text.replace("training=None", "training=True"), network)[1]
+
+
 REFUSED = {
     "it trains where nobody says that it does not": PLAIN.replace("training=None", "training=True"),
     "a layer is not told": PLAIN.replace("self.drop(x, training=training)", "self.drop(x)"),
