@@ -14,6 +14,7 @@ from migrator.program.assignments import assignments
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
 from migrator.program.calls import bind, calls_in, is_none, string
 from migrator.program.carving import of_labels
+from migrator.program.common_lines import with_common_lines
 from migrator.program.leftovers import leftovers
 from migrator.program.loss import (
     GENERAL_FORM,
@@ -122,6 +123,7 @@ class _Reader:
             raise Blocked("TFM105", node, "the model_fn is written on one line")
         known = self.parameters
         body = straighten(node.body.body, self.imports, known.mode, functions=file.functions, labels=known.labels)
+        body = with_common_lines(file, body)
         self.failing = [spec for spec in body.specs if spec.modes == {PREDICT} and self._fails(spec.call)]
         self.body = replace(body, specs=tuple(spec for spec in body.specs if spec not in self.failing))
         self.statements = self.body.statements

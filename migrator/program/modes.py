@@ -323,6 +323,16 @@ def _leaves(statement: cst.BaseStatement) -> bool:
     return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], (cst.Return, cst.Raise))
 
 
+@dataclass
+class _Truths:
+    """A name that is True or False by mode, the lines that say so, and how many statements come before them."""
+
+    start: int
+    values: dict[str, bool] = field(default_factory=dict)
+    lines: list[cst.SimpleStatementLine] = field(default_factory=list)
+    ended: bool = False
+
+
 class _Walker:
     def __init__(self, names: ModeNames, spread: frozenset[str], lenient: bool = False) -> None:
         self.names = names
@@ -335,6 +345,7 @@ class _Walker:
         self.carried: list[cst.EmptyLine] = []
         self.placed: list[cst.With] = []
         self._pending: dict[str, list[Spec]] = {}
+        self._truths: dict[str, _Truths] = {}
         self._after: tuple[cst.BaseExpression, ...] = ()
 
     def block(self, body: Sequence[cst.BaseStatement], modes: Modes) -> Modes:
@@ -400,6 +411,10 @@ class _Walker:
         """Keeps account of the names that are None, by mode, and of those that are the labels."""
         other = self.names.other_name(statement) if modes == ALL else None
         changed = names_changed((statement,))
+        for name in changed & self._truths.keys():
+            if not any(line is statement for line in self._truths[name].lines):
+                self._truths[name].ended = True
+                self._other_truth(statement, name)
         targets = self.names.targets.difference(changed).union([other] if other is not None else ())
         # What is computed from the labels is there where they are.
         gone = self.names.labels in changed and names_read(statement).isdisjoint(self.names.given)
@@ -456,10 +471,64 @@ class _Walker:
         out = self.block(_body(statement.body), modes & when) if modes & when else frozenset()
         rest = modes - (when if surely is None else surely)
         if statement.orelse is None or not rest:
-            return out | rest
-        if isinstance(statement.orelse, cst.If):
-            return out | self._statement(statement.orelse, rest)
-        return out | self.block(_body(statement.orelse.body), rest)
+            out |= rest
+        elif isinstance(statement.orelse, cst.If):
+            out |= self._statement(statement.orelse, rest)
+        else:
+            out |= self.block(_body(statement.orelse.body), rest)
+        self._tell_truths(out)
+        return out
+
+    def _tell_truths(self, modes: Modes) -> None:
+        """Names that are True in some modes and False in all others now say the mode: their lines go."""
+        for name, found in self._truths.items():
+            if name in self.names.flags or not modes or modes - found.values.keys() or found.ended:
+                continue
+            said = frozenset(mode for mode, value in found.values.items() if value)
+            if not said & modes or not modes - said:
+                continue
+            self.names = replace(self.names, flags={**self.names.flags, name: said})
+            for line in found.lines:
+                at = next(index for index, one in enumerate(self.statements) if one.node is line)
+                self._leave_out(at)
+
+    def _leave_out(self, at: int) -> None:
+        gone = self.statements.pop(at)
+        if at < len(self.statements):
+            kept = self.statements[at]
+            self.statements[at] = replace(kept, comments=(*gone.comments, *kept.comments))
+        else:
+            self.carried[:0] = gone.comments
+
+        def moved(spec: Spec) -> Spec:
+            return replace(spec, position=spec.position - (spec.position > at))
+
+        self.specs = [moved(spec) for spec in self.specs]
+        self._pending = {name: [moved(spec) for spec in specs] for name, specs in self._pending.items()}
+
+    def _truth(self, statement: cst.SimpleStatementLine, name: str, value: bool, modes: Modes) -> Modes | None:
+        """Keeps account of `name = True` by mode; the modes where that is all that the line says."""
+        found = self._truths.setdefault(name, _Truths(len(self.statements)))
+        if found.ended or any(name in names_changed((one.node,)) for one in self.statements[: found.start]):
+            return None
+        behind = self.statements[found.start :]
+        again = modes & found.values.keys()
+        if any(one.modes & again and name in names_read(one.node) for one in behind):
+            found.ended = True  # it was asked before it changed
+            self._other_truth(statement, name)
+            return None
+        found.values.update(dict.fromkeys(modes, value))
+        if name in self.names.flags:
+            said = self.names.flags[name] - modes | (modes if value else frozenset())
+            self.names = replace(self.names, flags={**self.names.flags, name: said})
+            return modes
+        found.lines.append(statement)
+        return None
+
+    def _other_truth(self, statement: cst.BaseStatement, name: str) -> None:
+        """Raises Blocked (TFM106) where the mode was asked by a name that gets another value."""
+        if name in self.names.flags:
+            raise Blocked("TFM106", statement, f"`{name}` gets another value after it told the mode")
 
     def _simple(self, statement: cst.SimpleStatementLine, small: cst.BaseSmallStatement, modes: Modes) -> Modes | None:
         """Handles returns, asserts about the mode, mode flags and specs; None for anything else."""
@@ -484,6 +553,8 @@ class _Walker:
                 self._entries[name] = [(m - modes, k, v) for m, k, v in self._entries.get(name, [])]
                 self._entries[name] += [(modes, key, value) for key, value in _entries(small.value)]
                 return modes
+            if isinstance(small.value, cst.Name) and small.value.value in ("True", "False") and not self.lenient:
+                return self._truth(statement, name, small.value.value == "True", modes)
             when = self.names.when(small.value)
             if when is not None and not isinstance(small.value, cst.Name):
                 self.names = replace(self.names, flags={**self.names.flags, name: when})
@@ -505,8 +576,9 @@ class _Walker:
             return self._specs(call, modes, statement)
         if isinstance(node, cst.Name):
             known = self._pending.get(node.value, [])
-            if modes - frozenset().union(*(spec.modes for spec in known)):
-                return None
+            missing = modes - frozenset().union(*(spec.modes for spec in known))
+            if missing and (not known or missing != {PREDICT}):
+                return None  # TensorFlow 1 fails where nothing gave the name a spec, and may do so when it predicts
             return [replace(spec, modes=spec.modes & modes) for spec in known if spec.modes & modes]
         of = node.func if isinstance(node, cst.Call) else None
         if not isinstance(node, cst.Call) or not isinstance(of, cst.Attribute) or of.attr.value != "_replace":

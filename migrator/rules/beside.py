@@ -15,7 +15,8 @@ RULES = (
         """
 A timer (`with timed("model"):`), a decorator that prints or logs, and a `try` whose handlers print and raise again, or
 whose `finally` prints, change nothing of what a model_fn builds. The new program builds its model once, at another
-time, and has none of them. Errors come through as they are.
+time, and has none of them. Errors come through as they are. So they do where a `try` around the rest of a model_fn only
+printed them: an Estimator fails in any case, as it gets no EstimatorSpec.
 """,
     ),
     Rule(

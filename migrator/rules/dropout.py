@@ -11,7 +11,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap
 from migrator.program.calls import is_none, number
-from migrator.program.modes import ALL, TRAIN, ModeNames
+from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, keyword
@@ -87,6 +87,28 @@ def is_training_dropout(call: cst.CSTNode | None, on: cst.BaseExpression, import
     return imports.tensorflow(call.func) != "tf.layers.dropout" or any(
         arg.keyword is not None and arg.keyword.value == "training" for arg in call.args
     )
+
+
+def drops_nothing(call: cst.BaseExpression, runs: Modes, modes: ModeNames) -> cst.BaseExpression | None:
+    """What a dropout lets through as it is, in all of the modes that run it; None for anything else.
+
+    `tf.layers.dropout(net, training=False)`, and what keeps everything: `tf.nn.dropout(net, keep_prob=1.0)`.
+    """
+    name = modes.imports.tensorflow(call.func) if isinstance(call, cst.Call) else None
+    if not isinstance(call, cst.Call) or name not in _DROPOUTS or not call.args or call.args[0].keyword is not None:
+        return None
+    if any(arg.star for arg in call.args):
+        return None
+    given = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+    training = given.get("training" if name == "tf.layers.dropout" else "is_training")
+    if training is not None:
+        when = modes.when(training)
+        return call.args[0].value if when is not None and not when & runs else None
+    if name == "tf.layers.dropout" and len(call.args) - len(given) <= 2:
+        return call.args[0].value  # it drops where it is told to
+    keep, rate = given.get("keep_prob"), given.get("rate")
+    everything = (keep is not None and number(keep) == 1.0) or (rate is not None and number(rate) == 0.0)
+    return call.args[0].value if everything and (keep is None) != (rate is None) else None
 
 
 def training_dropout(statement: cst.BaseStatement, imports: ImportMap) -> cst.Call | None:

@@ -38,7 +38,9 @@ TIMER = (
 )
 
 STAYS = {
-    "an error that is caught": TRIED.replace("        raise\n", ""),
+    "an error that is caught, and more behind": TRIED.replace("        raise\n", "") + "    return backup(mode)\n",
+    "an error that is caught in a function that is called": TRIED.replace("        raise\n", "")
+    + "\n\nspec = model_fn({}, 1, 'train') or backup\n",
     "an error that is caught, and another loss": TRIED.replace("        raise\n", "        return backup(mode)\n"),
     "a handler that changes something": TRIED.replace("print(error)", "counts.append(1)"),
     "a handler that calls something": TRIED.replace("print(error)", "print(close())"),
@@ -98,6 +100,7 @@ def test_what_stays(name: str) -> None:
 
 GOES = {
     "a try that raises again": TRIED,
+    "a try that prints an error, so that no spec is returned": TRIED.replace("        raise\n", ""),
     "a try that raises another error": TRIED.replace(
         "        raise\n", '        raise RuntimeError("net") from error\n'
     ),
