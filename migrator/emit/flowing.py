@@ -9,7 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrator.emit.driver import FileNames
+from migrator.emit.driver.draft import FileNames
 from migrator.emit.file import FileRewriter
 from migrator.emit.layout import call
 from migrator.emit.model_function import EmittedModel

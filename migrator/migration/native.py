@@ -10,7 +10,8 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrator.emit.driver import emit_driver, uses_of
+from migrator.emit.driver.draft import Asked, DrivenModel
+from migrator.emit.driver.driver import emit_driver
 from migrator.emit.file import FileRewriter, finish_imports, insert_classes
 from migrator.emit.flowing import check_model, emit_flowing
 from migrator.emit.further_imports import with_imports
@@ -274,7 +275,7 @@ class NativeMigration(GroupState):
             return
         file = program.model_file
         sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
-        wants = any(uses_of(p, "predict") or p.servings for p in sharing)
+        wants = any(p.does("predict") or p.servings for p in sharing)
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
             function = self._read_model(program)
@@ -754,31 +755,31 @@ class NativeMigration(GroupState):
         own = own_strategy(program) if program.config.get("train_distribute") is not None else None
         if own is not None and own.choice is not None:
             check_files(own.choice, program, self.everything.mentioning(own.choice.names))
-        driver = emit_driver(
-            self.project,
-            program,
-            self.rewriters[file.path],
-            strategy,
-            partitioner,
-            emitted.has_predictor,
-            of_dicts,
-            self.names[file.path],
-            self.signatures.get(program.model_fn, Signatures()).names,
-            emitted.hooks.stop,
-            self.keras,
-            self._takes_steps(program),
-            self.loop,
-            emitted.loss_of_class,
-            emitted.measures,
-            emitted.loss_of_batch,
-            emitted.measures_itself,
-            self.scoped.get(program.place.call),
-            self._on_servers(program) if self._executes_apart(program) or strategy is not AUTO else 0,
-            self._many_on_clusters(program),
-            self._rates(program),
-            program.model_fn in self.sharing_penalties,
-            self.clusters,
+        model = DrivenModel(
+            has_predictor=emitted.has_predictor,
+            predictions_are_dicts=of_dicts,
+            signatures=self.signatures.get(program.model_fn, Signatures()).names,
+            stop=emitted.hooks.stop,
+            takes_steps=self._takes_steps(program),
+            loss_of_class=emitted.loss_of_class,
+            loss_of_batch=emitted.loss_of_batch,
+            measures=emitted.measures,
+            measures_itself=emitted.measures_itself,
+            scoped=self.scoped.get(program.place.call),
+            rates=self._rates(program),
+            shares_penalties=program.model_fn in self.sharing_penalties,
         )
+        asked = Asked(
+            target=strategy,
+            partitioner=partitioner,
+            keras=self.keras,
+            loop=self.loop,
+            on_servers=self._on_servers(program) if self._executes_apart(program) or strategy is not AUTO else 0,
+            many_steps=self._many_on_clusters(program),
+            clusters=self.clusters,
+        )
+        names = self.names[file.path]
+        driver = emit_driver(self.project, program, self.rewriters[file.path], names, model, asked)
         if driver.in_scope and emitted.outside is not None and not calls_in(program.model.callee):
             message = (
                 "this optimizer is made before the strategy, which has to make its variables: make it in the model_fn"

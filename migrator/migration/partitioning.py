@@ -8,7 +8,7 @@ from functools import partial
 
 import libcst as cst
 
-from migrator.emit.driver import FileNames
+from migrator.emit.driver.draft import FileNames
 from migrator.emit.model_function import EmittedModel
 from migrator.ir.values import Value
 from migrator.migration.state import GroupState

@@ -9,7 +9,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.emit.driver import FileNames
+from migrator.emit.driver.draft import FileNames
 from migrator.emit.file import FileChanges, FileRewriter, Within
 from migrator.migration.everything import Everything, References
 from migrator.program.exports import Form, Signatures

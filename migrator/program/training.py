@@ -236,6 +236,11 @@ class TrainingProgram:
         flowing = [] if self.flowing is None else self.flowing.servings
         return [*((self.file, scope, node) for scope, node in found), *flowing]
 
+    def does(self, method: str) -> bool:
+        """Whether the program calls a method of its Estimator."""
+        flowing = () if self.flowing is None else self.flowing.uses
+        return method in {use.method for use in self.all_uses} | {use.method for use in flowing}
+
     @property
     def all_uses(self) -> list[Use]:
         """What is done with the Estimator, also in functions that it is given to."""

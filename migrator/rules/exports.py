@@ -1,4 +1,4 @@
-"""Rules about exports. The code is in program/exports.py and emit/driver.py."""
+"""Rules about exports. The code is in program/exports.py and emit/driver/."""
 
 from __future__ import annotations
 
