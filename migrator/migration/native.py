@@ -25,6 +25,7 @@ from migrator.migration.state import GroupState
 from migrator.names.bare import bare, says
 from migrator.names.imports import dotted
 from migrator.places import text_of
+from migrator.program.borrowed import names_read
 from migrator.program.calls import calls_in, functions_in, is_false, is_none
 from migrator.program.canned import remarks_of
 from migrator.program.config_reads import written
@@ -44,7 +45,7 @@ from migrator.program.ready_scopes import check_optimizers
 from migrator.program.refusals import Refusals
 from migrator.program.region import reach
 from migrator.program.scopes import path_to
-from migrator.program.shared import runs_in_both, spelled_for_both
+from migrator.program.shared import asks_for_iterators, runs_in_both, spelled_for_both, with_old_datasets
 from migrator.program.training import TrainingProgram
 from migrator.program.unused_layers import unused_layers
 from migrator.program.variable_names import named_layers, names_to_give
@@ -90,16 +91,24 @@ _SAME_STEPS = ("mirrored", "multi-worker-mirrored", "central-storage")
 
 
 class _Texts(dict[Path, str]):
-    """The texts of new files, each written when it is asked for; those of `in_both` run in TensorFlow 1.15, too."""
+    """The texts of new files, each written when it is asked for; those of `in_both` run in TensorFlow 1.15, too.
 
-    def __init__(self, modules: Mapping[Path, cst.Module], in_both: Collection[Path]) -> None:
+    `asked` says whose datasets are asked for what only those of TensorFlow 1 have.
+    """
+
+    def __init__(
+        self, modules: Mapping[Path, cst.Module], in_both: Collection[Path], asked: Callable[[Path], bool]
+    ) -> None:
         super().__init__()
         self._modules = modules
         self._in_both = in_both
+        self._asked = asked
 
     def __missing__(self, path: Path) -> str:
         module = self._modules[path]
         text = text_of(module, module)
+        if self._asked(path):
+            text = with_old_datasets(text)
         self[path] = spelled_for_both(text) if path in self._in_both else text
         return self[path]
 
@@ -154,7 +163,8 @@ class NativeMigration(GroupState):
         for path, file in self.group.files.items():
             self._flags(path, file)
         modules = {path: self._finish(file) for path, file in self.group.files.items()}
-        texts = _Texts(modules, {path for path in modules if self.rewriters[path].in_both})
+        in_both = {path for path in modules if self.rewriters[path].in_both}
+        texts = _Texts(modules, in_both, self._asked_for_iterators)
         self._check_config_reads(texts)
         for path, unit in self.used_in_both.items():
             if not runs_in_both(self.group.files[path].text, texts[path], self.serving_files.get(path, ())):
@@ -179,6 +189,12 @@ class NativeMigration(GroupState):
             self.by_drivers = self.by_drivers and len(self.problems[path]) == known
         refused = any(self.problems.values()) or foreign
         return ({} if refused else {path: texts[path] for path in modules}), self._findings(refused)
+
+    def _asked_for_iterators(self, path: Path) -> bool:
+        """Whether code that does not change with the group may ask datasets of a file for an iterator."""
+        files = [file for file in self.project.files if file.path not in self.group.files]
+        asking = [file.path for file in files if asks_for_iterators(file.text)]
+        return bool(asking) and names_read(self.project, path, asking) != set()
 
     def _config_reads(self) -> None:
         """Writes what a RunConfig was given where it is read, before the new lines that may hold it are made."""

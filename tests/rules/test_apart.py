@@ -104,3 +104,52 @@ def test_a_program_in_which_nothing_stands_in_the_way_is_told_why_it_stays() -> 
     assert [found[name][0] for name in ("one.py", "stuck.py", "shared.py")] == [one, stuck, shared]
     (told,) = found["one.py"][1]
     assert told.code == "TFM114" and "blocked at stuck.py:11" in told.message
+
+
+ROWS = """\
+import tensorflow as tf
+
+
+def parse(line):
+    columns = tf.decode_csv(line, [[0.0], [0.0]])
+    return columns[0], columns[1]
+
+
+def rows(path):
+    return tf.data.TextLineDataset(path).map(parse).batch(2)
+"""
+TRAINED = PROGRAM.format(imports="", network="tf.layers.dense(tf.expand_dims(features, 1), 2)").replace(
+    'tf.data.Dataset.from_tensor_slices((shared.read("a.txt"), [[2.0]])).batch(1)', 'shared.rows("a.csv")'
+)
+BY_HAND = """\
+import tensorflow as tf
+
+import shared
+
+x, y = shared.rows("a.csv"){asked}
+loss = tf.reduce_mean(tf.cond(tf.reduce_sum(x) > 0.0, lambda: tf.square(tf.get_variable("w", []) * x - y), lambda: y))
+train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    session.run(train_op)
+"""
+
+
+def test_files_that_decode_csv_serve_a_native_program_and_one_of_sessions() -> None:
+    asked = ".make_one_shot_iterator().get_next()"
+    texts = {"native.py": TRAINED, "session.py": BY_HAND.format(asked=asked), "shared.py": ROWS}
+    found = run_project(texts, style="auto")
+    assert "TFM101" in {f.code for f in found["native.py"][1]}
+    assert "TFM199" in {f.code for f in found["session.py"][1]}
+    shared = found["shared.py"][0]
+    # Run on 2.21: without the dataset of TensorFlow 1 the session has no make_one_shot_iterator to call.
+    assert "tf.io.decode_csv(line" in shared and "tf.compat.v1.data.TextLineDataset(path)" in shared
+
+
+def test_datasets_stay_those_of_tensorflow_2_where_nobody_asks_them_for_iterators() -> None:
+    stuck = TRAINED.replace(
+        "tf.layers.dense(tf.expand_dims(features, 1), 2)", "tf.contrib.boosted_trees.table(features)"
+    )
+    found = run_project({"native.py": TRAINED, "stuck.py": stuck, "shared.py": ROWS}, style="auto")
+    assert "TFM101" in {f.code for f in found["native.py"][1]}
+    assert "tf.data.TextLineDataset(path)" in found["shared.py"][0]
