@@ -39,6 +39,7 @@ from migrator.program.reductions import reduced, with_attributes_said
 from migrator.program.relevant import around_programs, programs_in
 from migrator.program.settings_in_place import with_settings_in_place
 from migrator.program.shared_networks import with_shared_networks
+from migrator.program.surroundings import without_surroundings
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import find_places
 from migrator.program.walruses import with_plain_assignments
@@ -150,6 +151,8 @@ def _migrate(
             on_tpus[path] += told
             file, printed = without_prints(file)
             on_tpus[path] += printed
+            file, around = without_surroundings(file)
+            on_tpus[path] += around
             files.append(file)
         except cst.ParserSyntaxError as error:
             message = f"cannot be parsed; is it Python 2? `tf-migrate --python2 {path}` converts it first"

@@ -26,6 +26,7 @@ Names = dict[cst.CSTNode, cst.BaseExpression]
 _Scope = Union[cst.Module, cst.FunctionDef]
 _DEPTH = 4
 _TRAINS = ("train", "evaluate", "train_and_evaluate")
+_DRIVING = (*_TRAINS, "predict", "export_savedmodel", "export_saved_model")
 #: What makes something else than operations.
 _NO_OPERATIONS = ("_partitioner", "_initializer", "_regularizer", "Optimizer", "tf.get_collection")
 
@@ -205,7 +206,7 @@ def without_graphs(file: ParsedFile) -> Lines:
     for node in finder.found:
         if not all(item.asname is None and _is_new_graph(file, item.item) for item in node.items):
             continue
-        if not isinstance(node.body, cst.IndentedBlock) or not _drives(file, node.body):
+        if not isinstance(node.body, cst.IndentedBlock) or not drives(file, node.body):
             continue
         first, *rest = node.body.body
         above = [*node.leading_lines, *getattr(first, "leading_lines", ())]
@@ -459,7 +460,7 @@ def _is_new_graph(file: ParsedFile, node: cst.BaseExpression) -> bool:
     return is_graph and node.func.attr.value == "as_default"
 
 
-def _drives(file: ParsedFile, block: cst.IndentedBlock) -> bool:
+def drives(file: ParsedFile, block: cst.IndentedBlock) -> bool:
     """Whether statements make or drive Estimators, and do nothing else that a graph around them could matter to."""
     reader = _Driver(file)
     reader.read(block, _DEPTH)
@@ -500,6 +501,7 @@ class _Driver(cst.CSTVisitor):
             head = origin.partition(".")[0]
             self.other = self.other or (head not in STANDARD_MODULES and head != "numpy")
             return
+        self.drives = self.drives or (isinstance(node.func, cst.Attribute) and node.func.attr.value in _DRIVING)
         function = self.file.functions.get(name)
         if function is None or name in self.seen:
             return
