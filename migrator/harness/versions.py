@@ -12,7 +12,6 @@ import libcst as cst
 from migrator.names.compat import in_compat, only_two
 from migrator.names.imports import dotted
 from migrator.program.parsed import ParsedFile
-from migrator.program.reductions import reduced
 from migrator.walking import walk
 
 # What trains, or switches TensorFlow 2 off, where it is spelled as one of `tf.compat.v1`. Other names of `tf.compat.v1`
@@ -58,11 +57,9 @@ def written_for(script: Path) -> OriginalRuns:
     found = first = False
     for path in _reached(script):
         try:
-            file = reduced(ParsedFile.parse(path, path.read_text(encoding="utf-8")), lambda name: False)
+            names = _names_of(ParsedFile.parse(path, path.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError, cst.ParserSyntaxError):
             continue
-        names = _Names(file)
-        walk(file.module, names)
         if names.contrib:
             return OriginalRuns.TENSORFLOW115
         first |= names.first
@@ -97,6 +94,22 @@ def _imported(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and (node.module or node.level):
             base = node.module or ""
             yield from filter(None, [base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)])
+
+
+def _names_of(file: ParsedFile) -> _Names:
+    """What a file names of TensorFlow: as it is written where that says enough, and else as it is reduced."""
+    names = _Names(file)
+    walk(file.module, names)
+    if names.first and "contrib" not in file.module.code:
+        return names
+    # The reader of whole programs takes as long to import as all else that this command needs.
+    from migrator.program.reductions import reduced
+
+    plain = reduced(file, lambda name: False)
+    if plain is not file:
+        names = _Names(plain)
+        walk(plain.module, names)
+    return names
 
 
 class _Names(cst.CSTVisitor):

@@ -1,5 +1,7 @@
 """How an original is run follows from the names that it and its modules use."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,17 @@ def test_modules_beside_the_script_count(tmp_path: Path) -> None:
     script.write_text(script.read_text() + "tf.estimator.Estimator(f)\n")
     (package / "model.py").write_text("from tensorflow.contrib.layers import fully_connected as run\nrun(1, 2)\n")
     assert written_for(script) is CONTRIB
+
+
+def test_what_reads_whole_programs_is_loaded_only_where_names_do_not_tell(tmp_path: Path) -> None:
+    """It takes as long to import as all else that a verification needs."""
+    (tmp_path / "plain.py").write_text("import tensorflow as tf\ntf.estimator.Estimator(None)\n")
+    (tmp_path / "told.py").write_text('import tensorflow as tf\ngetattr(tf, "Session")()\n')
+    code = (
+        "import sys; from pathlib import Path; from migrator.harness.versions import written_for\n"
+        "for name in sys.argv[1:]:\n"
+        "    print(written_for(Path(name)).name, 'migrator.program.reductions' in sys.modules)\n"
+    )
+    given = [sys.executable, "-c", code, str(tmp_path / "plain.py"), str(tmp_path / "told.py")]
+    lines = subprocess.run(given, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines == ["TENSORFLOW1 False", "TENSORFLOW1 True"]
