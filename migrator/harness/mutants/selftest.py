@@ -43,7 +43,7 @@ def _run_case(session: Session, case: SelfTestCase, progress: OnProgress, mutant
     # With all replicates: a mistake that stays inside their spread is none that the workload could show.
     evidence = sessions.collect_original(session, comparison, progress)
     findings = sessions.compare(comparison, progress, session, evidence)
-    required = required_levels(comparison)
+    required = required_levels(findings.case)  # which knows of trainers that wait for each other
     decided = verdict.decide(verdict.complete(findings.levels, required), required)
     outcomes = try_mutants(session, findings, mutants, progress) if decided.status is Status.EQUIVALENT else ()
     return CaseKills(case.name, decided.status, decided.sentence, outcomes, time.monotonic() - started)
