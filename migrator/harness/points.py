@@ -257,6 +257,15 @@ def _repeats(
     return True
 
 
+def _counts_elsewhere(original: Recording, known: Recording | None) -> bool:
+    """Whether a program may have its rate of a count that a single step cannot be given: the original's changes,
+    and of the program neither a rate nor a count is known.
+    """
+    if known is None or known.own_counts or any(step.learning_rate is not None for step in known.steps):
+        return False
+    return len({step.learning_rate for step in original.steps}) > 1
+
+
 def _same_moves(training: Recording, single: Recording, point: Point, place: int) -> bool:
     """Whether a step of a training has moved the weights as the same step by itself has, from the same state."""
     before = training.states.get(point.state) if point.state else training.initial
@@ -472,6 +481,10 @@ def _compared(
         if not _repeats(original, recording_of(known), recording_of(made), points, kinds):
             raise _NotTried(
                 f"the {program} program does not repeat its own steps from the states of the original", runs
+            )
+        if _counts_elsewhere(original, recording_of(known)):
+            raise _NotTried(
+                f"nothing tells the {program} program, whose learning rate is not known, which step it takes", runs
             )
     starts = {place: original.states.get(one.state, original.initial) for place, one in enumerate(points, start=1)}
 

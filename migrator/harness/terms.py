@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from migrator.harness.protocol import batch_map, l2_data, measurements
 from migrator.harness.protocol.batch_map import Conversion
 from migrator.harness.protocol.name_map import NameMap
@@ -23,7 +25,8 @@ class Terms:
 
     `data` makes its batches of the original's; empty where both read the same form. `reference` is the run of the
     original that the batches are those of. `own` are values of variables that only the migrated program has. `said` is
-    what a report has to say about the form of the data.
+    what a report has to say about the form of the data. `without_gradients`: those that the migrated program takes are
+    not those that it applies.
     """
 
     weights: WeightMap = field(default_factory=WeightMap)
@@ -31,6 +34,7 @@ class Terms:
     reference: Run | None = None
     own: Mapping[str, Array] = field(default_factory=dict)
     said: tuple[str, ...] = ()
+    without_gradients: bool = False
 
     def initial(self, values: Mapping[str, Array], names: NameMap) -> dict[str, Array]:
         """Values of the original's weights as the migrated program is given them, by its names."""
@@ -42,7 +46,7 @@ class Terms:
         """
         if run.recording is None:
             return run
-        recording = self.weights.translate(run.recording)
+        recording = self._translated(run.recording)
         beside = reference or self.reference
         if self.data and beside is not None:
             recording = replace(recording, batches=_batches(beside, run, self.data))
@@ -50,7 +54,11 @@ class Terms:
 
     def weights_of(self, run: Run) -> Run:
         """A run of the migrated program with its weights in the original's terms."""
-        return run if run.recording is None else replace(run, recording=self.weights.translate(run.recording))
+        return run if run.recording is None else replace(run, recording=self._translated(run.recording))
+
+    def _translated(self, recording: Recording) -> Recording:
+        found = self.weights.translate(recording)
+        return replace(found, gradients={}) if self.without_gradients else found
 
     def replay(self, session: Session, record_dir: Path) -> str:
         """The folder of recorded batches to replay to the migrated program in the place of an original's."""
@@ -58,6 +66,33 @@ class Terms:
             return str(record_dir)
         folder = session.new_folder("converted batches")
         return str(converted_batches(record_dir, folder, lambda batch: batch_map.convert(self.data, batch)))
+
+
+#: As shares of what they hold: gradients that are further apart are others, weights that are closer have moved alike.
+_APART, _ALIKE = 1e-3, 1e-5
+
+
+def applies_others(original: Recording, migrated: Recording | None, rename: Mapping[str, str]) -> bool:
+    """Whether a program that moves its weights by hand does something to the gradients first that its tape does not
+    show, as adding a decay of the weights: they are not those that the original applies, but the weights move alike.
+    `migrated` is in the original's form, and `rename` its names.
+    """
+    if migrated is None or not migrated.by_hand:
+        return False
+
+    def pairs(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> list[tuple[Array, Array]]:
+        named = {rename.get(name, name): value for name, value in theirs.items()}
+        return [(ours[name], value) for name, value in named.items() if name in ours]
+
+    moved = pairs(original.states.get(1, {}), migrated.states.get(1, {}))
+    given = pairs(original.gradients.get(1, {}), migrated.gradients.get(1, {}))
+    alike = bool(moved) and all(_near(one, other, _ALIKE) for one, other in moved)
+    return alike and any(not _near(one, other, _APART) for one, other in given)
+
+
+def _near(one: Array, other: Array, share: float) -> bool:
+    apart = np.linalg.norm(one.astype(np.float64) - other.astype(np.float64)) if one.shape == other.shape else np.inf
+    return bool(apart <= share * np.linalg.norm(one.astype(np.float64)))
 
 
 def _kept(run: Run) -> list[tuple[Batch, dict[str, Array]]]:

@@ -356,3 +356,14 @@ class TestPairing:
     def test_members_of_a_class_get_the_same_values(self) -> None:
         made = pairing.alike({"a": np.ones(2), "b": np.zeros(2), "c": np.zeros(1)}, [("a", "b")])
         assert made["b"].tolist() == [1, 1] and made["c"].tolist() == [0]
+
+
+def test_a_rate_that_python_counts_for_tells_of_no_single_step() -> None:
+    """Nothing tells a program by hand which step it takes, unless it keeps the count in a variable."""
+    constant = run(Program(steps=12))
+    falling = replace(constant, steps=tuple(replace(one, learning_rate=0.1 / one.number) for one in constant.steps))
+    by_hand = replace(constant, steps=tuple(replace(one, learning_rate=None) for one in constant.steps))
+    assert points._counts_elsewhere(falling, by_hand)
+    assert not points._counts_elsewhere(constant, by_hand)
+    assert not points._counts_elsewhere(falling, replace(by_hand, own_counts=1))
+    assert not points._counts_elsewhere(falling, falling)

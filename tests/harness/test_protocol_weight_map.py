@@ -226,3 +226,44 @@ def test_slots_of_an_optimizer_of_its_own_are_told_by_what_they_hold() -> None:
         renamed, slots={s: {key: value * 2.0 for key, value in of.items()} for s, of in renamed.slots.items()}
     )
     assert weight_map.with_kinds(original, wrong, weight_map.WeightMap(), rename) == weight_map.WeightMap()
+
+
+def test_which_variables_stand_for_which_slots_is_told_by_what_they_hold() -> None:
+    """An optimizer by hand whose variables were made in another order than that of the names of the slots."""
+    original = run(Program(optimizer="adam", steps=12))
+    other = run(migrated_of(Program(optimizer="adam", steps=12)))
+    names = name_map.build(original.variables, other.variables)
+    weights = [one for one in other.variables if one.trainable]
+    kinds = ("second_moment", "average", "first_moment")  # in the order in which the variables are made
+    own = {
+        f"{kind}_{place}": (weight, kind, 100 + 10 * n + place)
+        for n, kind in enumerate(kinds)
+        for place, weight in enumerate(weights)
+    }
+    average = {(names.to_original()[one.name], "average"): 0.5 * other.initial[one.name] for one in weights}
+    ours = replace(original, slots={step: {**values, **average} for step, values in original.slots.items()})
+
+    def value(step: int, weight: Variable, kind: str) -> Array:
+        return 0.5 * other.initial[weight.name] if kind == "average" else other.slots[step][weight.name, kind]
+
+    begun = {
+        name: other.initial[w.name] if kind == "average" else 0.0 * other.initial[w.name]
+        for name, (w, kind, _) in own.items()
+    }
+    theirs = replace(
+        other,
+        variables=(*other.variables, *(replace(w, name=n, trainable=False, order=o) for n, (w, _, o) in own.items())),
+        initial={**other.initial, **begun},
+        states={
+            step: {**values, **{name: value(step, w, kind) for name, (w, kind, _) in own.items()}}
+            for step, values in other.states.items()
+        },
+        slots={step: {} for step in other.slots},
+    )
+    known = weight_map.with_slots(ours, theirs, weight_map.WeightMap(), {})
+    assert all(kind == "average" for name, (_, _, kind) in known.slots.items() if name.startswith("average"))
+    found = weight_map.with_kinds(ours, known.translate(theirs), known, names.to_original())
+    assert {name: kind for name, (_, _, kind) in found.slots.items()} == {n: kind for n, (_, kind, _) in own.items()}
+    # Where they hold what no slot does, the order stays, and the numbers say that it differs.
+    wrong = replace(theirs, states={s: {k: 3.0 * v for k, v in of.items()} for s, of in theirs.states.items()})
+    assert weight_map.with_kinds(ours, known.translate(wrong), known, names.to_original()) == known

@@ -6,6 +6,7 @@ can be moved the same way, and back. Whether two weights that fit are the same i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -455,6 +456,7 @@ def with_own(
 
 # How far apart slots may be that hold the same, as a share of what they hold: a mistake is for L4 to find.
 _ALIKE = 0.05
+MOST_KINDS = 5  # of slots that are kept in variables, in any order
 
 
 def with_kinds(original: Recording, migrated: Recording, known: WeightMap, rename: Mapping[str, str]) -> WeightMap:
@@ -465,6 +467,7 @@ def with_kinds(original: Recording, migrated: Recording, known: WeightMap, renam
     if not steps:
         return known
     ours = _by_kind(original.slots[steps[0]])
+    known = _with_kinds_of_variables(ours, known, migrated.slots[steps[0]], rename)
     theirs = _by_kind({(rename.get(name, name), kind): v for (name, kind), v in migrated.slots[steps[0]].items()})
     apart = sorted(
         (_distance(ours[mine], theirs[other]), other, mine)
@@ -476,6 +479,26 @@ def with_kinds(original: Recording, migrated: Recording, known: WeightMap, renam
         if distance <= _ALIKE and other not in kinds and mine not in kinds.values():
             kinds[other] = mine
     return replace(known, kinds=kinds) if kinds else known
+
+
+def _with_kinds_of_variables(
+    ours: Mapping[str, Mapping[str, Array]],
+    known: WeightMap,
+    slots: Mapping[tuple[str, str], Array],
+    rename: Mapping[str, str],
+) -> WeightMap:
+    """The map in which variables that stand for slots are those of the kinds that hold the same."""
+    kinds = sorted({kind for _, _, kind in known.slots.values()} - {AVERAGE})
+    theirs = _by_kind({(rename.get(name, name), kind): value for (name, kind), value in slots.items() if kind in kinds})
+    if len(kinds) < 2 or len(kinds) > MOST_KINDS or not all(kind in ours and kind in theirs for kind in kinds):
+        return known
+    apart = {(mine, other): _distance(ours[mine], theirs[other]) for mine in kinds for other in kinds}
+    orders = [dict(zip(kinds, order, strict=True)) for order in itertools.permutations(kinds)]  # theirs: ours
+    best = min(orders, key=lambda order: max(apart[mine, other] for other, mine in order.items()))
+    if max(apart[mine, other] for other, mine in best.items()) > _ALIKE or all(a == b for a, b in best.items()):
+        return known
+    chosen = {name: (a, own, best.get(kind, kind)) for name, (a, own, kind) in known.slots.items()}
+    return replace(known, slots=chosen)
 
 
 def _by_kind(slots: Mapping[tuple[str, str], Array]) -> dict[str, dict[str, Array]]:
@@ -499,8 +522,8 @@ def _distance(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
 
 def with_slots(original: Recording, migrated: Recording, known: WeightMap, user: Mapping[str, str]) -> WeightMap:
     """The map with the variables in which the migrated program keeps by itself what are slots in the original: moving
-    averages, sums of gradients. They are paired in the order of creation, by shape; whether that is right is for the
-    numbers to say.
+    averages, sums of gradients. They are paired in the order of creation, by shape; averages begin as the weights do.
+    Whether that is right is for the numbers to say (`with_kinds`).
     """
     translated = known.translate(migrated)
     kept = {key for values in original.slots.values() for key in values}
@@ -511,16 +534,32 @@ def with_slots(original: Recording, migrated: Recording, known: WeightMap, user:
         (by_name[name] for name in names.only_migrated if not by_name[name].trainable), key=lambda one: one.order
     )
     found: dict[str, tuple[str, str, str]] = {}
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}  # the kinds that the same weights lack
     for kind in sorted({slot for _, slot in kept}):
-        some: dict[str, tuple[str, str, str]] = {}
         lacking = [pair for pair in names.pairs if (pair[0], kind) in kept and (pair[1], kind) not in there]
-        for ours, own in sorted(lacking, key=lambda pair: by_name[pair[1]].order):
-            form = by_name[own].shape, by_name[own].dtype
-            taken = {*found, *some}
-            fitting = [one for one in free if one.name not in taken and (one.shape, one.dtype) == form]
-            if not fitting:
-                break
-            some[fitting[0].name] = (ours, own, kind)
-        if len(some) == len(lacking):
-            found |= some
+        alike.setdefault(tuple(sorted(lacking, key=lambda pair: by_name[pair[1]].order)), []).append(kind)
+    for lacking_all, kinds in alike.items():
+        blocks: list[dict[str, tuple[str, str]]] = []
+        for _ in kinds:
+            block: dict[str, tuple[str, str]] = {}
+            for ours, own in lacking_all:
+                form = by_name[own].shape, by_name[own].dtype
+                taken = {*found, *block, *(name for other in blocks for name in other)}
+                fitting = [one for one in free if one.name not in taken and (one.shape, one.dtype) == form]
+                if not fitting:
+                    break
+                block[fitting[0].name] = (ours, own)
+            if len(block) == len(lacking_all):
+                blocks.append(block)
+        for kind in sorted(kinds, key=lambda one: one != AVERAGE):
+            chosen = [one for one in blocks if kind == AVERAGE and _begins_as_weights(translated, one)] or blocks
+            if chosen:
+                blocks = [one for one in blocks if one is not chosen[0]]
+                found |= {name: (ours, own, kind) for name, (ours, own) in chosen[0].items()}
     return replace(known, slots=found)
+
+
+def _begins_as_weights(migrated: Recording, block: Mapping[str, tuple[str, str]]) -> bool:
+    """Whether variables hold at first what the weights do that they stand beside."""
+    first = migrated.initial
+    return all(name in first and np.array_equal(first[name], first[own]) for name, (_, own) in block.items())
