@@ -95,6 +95,8 @@ class Case:
     brief: bool = False
     first_batches: tuple[int | None, int | None] = (None, None)
     apart: bool = False
+    summing: bool = False
+    requests: tuple[int, int] = (1, 1)
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

@@ -36,7 +36,7 @@ from migrator.harness.runs import (
     run_program,
     weights_file,
 )
-from migrator.harness.terms import Terms, in_any_order, same_form, with_data
+from migrator.harness.terms import Terms, applies_others, in_any_order, same_form, with_data
 
 # Steps of runs that show whether two programs with a random order have the same pipeline.
 _SEEDED_STEPS = 20
@@ -124,7 +124,9 @@ def shown_by(case: Case, run: Run | None) -> Case:
     """The case, when a run of the migrated program has shown which batch an eager loop begins with."""
     if run is None or run.recording is None:
         return case
-    return replace(case, first_batches=(case.first_batches[0], run.recording.first_batch))
+    found = run.recording
+    case = replace(case, first_batches=(case.first_batches[0], found.first_batch))
+    return replace(case, requests=(case.requests[0], found.requests))
 
 
 def _plain(terms: Terms) -> bool:
@@ -216,8 +218,9 @@ def run_migrated(
     main = train()
     if guessed is not None:
         told = None if to_be_made_again(case, main, 1) else _told(original, guessed, main, case)
-        if told is None:
-            return run_migrated(session, case, progress, replace(evidence, probed=None), None, on_compared)
+        if told is None:  # what that other program showed is not said of this one
+            anew = replace(case, first_batches=(case.first_batches[0], None), requests=(case.requests[0], 1))
+            return run_migrated(session, anew, progress, replace(evidence, probed=None), None, on_compared)
         first, found = told, replace(found, probe=None)
     if main.recording is None:
         return replace(found, main=main, failed=main)
@@ -226,6 +229,10 @@ def run_migrated(
     weights = weight_map.with_kinds(original, main.recording, terms.weights, names.to_original())
     if weights is not terms.weights:
         terms = replace(terms, weights=weights)
+        main = terms.of(raw)
+        assert main.recording is not None
+    if applies_others(original, main.recording, names.to_original()):
+        terms = replace(terms, without_gradients=True)
         main = terms.of(raw)
     short: tuple[Run, Run] | None = None
     alike = main.recording is not None and l2_data.may_shuffle_alike(original, main.recording)
@@ -327,7 +334,9 @@ def _told(original: Recording, guessed: Run, main: Run, case: Case) -> Run | Non
     another one; None where they are others, or begin in another way.
     """
     before, now = guessed.recording, main.recording
-    if before is None or now is None or now.made is None or now.variables != before.variables:
+    if before is None or now is None or not now.steps or now.made is None or now.variables != before.variables:
+        return None
+    if (now.first_batch, now.requests) != (case.first_batches[1], case.requests[1]):
         return None
     recording = replace(now, initial=dict(now.made))
     return replace(main, recording=recording) if _plain(terms_of(original, recording, case.names)) else None

@@ -72,7 +72,9 @@ def known(case: Case, main: Run) -> Case:
     shape = replace(case.shape, in_step=True) if main.recording.in_step else case.shape
     first = main.recording.first_batch, case.first_batches[1]
     apart = case.apart or main.recording.other_trainings > 0
-    return replace(case, shape=shape, room=room_of(main.recording), first_batches=first, apart=apart)
+    requests, summing = (main.recording.requests, case.requests[1]), case.summing or main.recording.conditional
+    case = replace(case, shape=shape, room=room_of(main.recording), first_batches=first, apart=apart)
+    return replace(case, requests=requests, summing=summing)
 
 
 def to_be_made_again(case: Case, run: Run, place: int) -> bool:

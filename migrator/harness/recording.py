@@ -370,6 +370,14 @@ class Recording:
     first_batch: int | None = None
     """Which of the batches that the program asks its data sets for, from 1, is the first that an eager loop trains on;
     None where no loop does, or where its first step is only known when it is over."""
+    requests: int = 1
+    """How many batches an eager loop asks for in each step, whose gradients it applies together."""
+    carried: bool = False
+    """Whether it adds up the gradients of several steps by itself, to apply them together."""
+    by_hand: bool = False
+    """Whether a loop assigns its weights itself: its gradients are those that its tape gave."""
+    own_counts: int = 0
+    """How many counts of its steps a loop keeps in variables of its own."""
     twice: bool = False
     """Whether that step was made twice, so that what the program counts in Python is one ahead."""
     loops_apart: bool = False
@@ -958,6 +966,10 @@ def read(record_dir: Path) -> Recording:
         racing=tuple(program.get("racing", ())),
         loop=bool(program.get("loop", False)),
         first_batch=None if program.get("first_batch") is None else int(program["first_batch"]),
+        requests=int(program.get("requests", 1)),
+        carried=bool(program.get("carried", False)),
+        own_counts=int(program.get("own_counts", 0)),
+        by_hand=bool(program.get("by_hand", False)),
         twice=bool(program.get("twice", False)),
         loops_apart=bool(program.get("apart", False)),
         rate_constants=tuple(int(one) for one in program.get("rate_constants", ())),

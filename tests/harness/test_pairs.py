@@ -36,6 +36,24 @@ VERDICTS: dict[str, dict[str, tuple[str, str | None]]] = {
     },
     # Models that are all evaluated after all were trained, each in a loop within a tf.function.
     "late": {"migrated": ("EQUIVALENT", None), "wrong_second": ("DIFFERENT", "L8")},
+    # Gradients of parts of a batch, or of several batches, applied together; batches of a list, of arrays, and such as
+    # a function asks for one after another.
+    "together": {
+        "parts": ("EQUIVALENT", None),
+        "several": ("EQUIVALENT", None),
+        "unrolled": ("EQUIVALENT", None),
+        "lists": ("EQUIVALENT", None),
+        "arrays": ("EQUIVALENT", None),
+        "wrong_share": ("DIFFERENT", "L3"),
+        "wrong_batches": ("DIFFERENT", "L2"),
+    },
+    # Gradients of three batches, each of which is a step, added up in variables, and in a list.
+    "summed": {
+        "migrated": ("EQUIVALENT", None),
+        "variables": ("EQUIVALENT", None),
+        "wrong_count": ("DIFFERENT", "L4"),
+        "wrong_sums": ("DIFFERENT", "L4"),
+    },
     # Layers of one shape, made in another order.
     "towers": {"migrated": ("EQUIVALENT", None)},
     # A program that keeps its session (TFM199), and a rate 1 % higher.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from migrator.harness.cluster import LOCAL, ClusterShape, ForkServer, Launch
-from migrator.harness.recording import Recording, UnrecordedTraining, chosen_batches, read
+from migrator.harness.recording import Recording, UnrecordedTraining, chosen_batches, read, read_batch
 
 pytestmark = pytest.mark.tensorflow
 
@@ -278,11 +278,6 @@ with strategy.scope():
         tf.keras.layers.Dropout(0.4),
         tf.keras.layers.Dense(1),
     ])
-"""
-NO_DATASET = """
-
-for features, labels in list(data(32, 1).as_numpy_iterator()):
-    train_step((tf.constant(features), tf.constant(labels)))
 """
 
 
@@ -621,11 +616,42 @@ def test_what_a_loop_keeps_beside_its_weights_is_recorded(loops: Loops, body: st
         np.testing.assert_allclose(recording.states[1][average], wanted, rtol=1e-5, atol=1e-7)
 
 
-def test_an_eager_loop_that_gets_its_batches_of_no_dataset_is_not_recorded(loops: Loops) -> None:
+OF_ARRAYS = """
+features, labels = next(iter(data(32, 1).unbatch().batch(32)))
+features, labels = features.numpy(), labels.numpy()
+
+
+def take(place):
+    return features[place * 8 : place * 8 + 8], labels[place * 8 : place * 8 + 8]
+
+
+for place in range(4):
+    train_step(take(place))
+"""
+
+
+def test_an_eager_loop_may_take_its_batches_out_of_arrays(loops: Loops, one: tuple[Recording, Path]) -> None:
+    """What is told of the first batch is the number of its tape; nothing can stand in the place of such batches."""
+    shown, _ = loops.run(OF_ARRAYS, steps=1, only_training=True)
+    assert shown.first_batch == -1
+    known = {"initial": loops.save(shown), "first_batch": -1}
+    recording, folder = loops.run(OF_ARRAYS, **known)
+    np.testing.assert_allclose(losses(recording), losses(one[0])[:4], rtol=2e-6)
+    for name, value in one[0].states[3].items():
+        np.testing.assert_allclose(recording.states[3][name], value, rtol=1e-5, atol=1e-7)
+    first = read_batch(folder / "record", recording.batches[0])
+    theirs = read_batch(one[1] / "record", one[0].batches[0])
+    assert {len(value) for value in first.values()} == {8}
+    assert sorted(map(np.ravel, first.values()), key=len)[1].tolist() == theirs["features"].ravel().tolist()
+    assert losses(loops.run(OF_ARRAYS, replay=str(folder / "record"), **known)[0]) == losses(recording)
+    other = OF_ARRAYS.replace("data(32, 1)", "data(32, 7)")
+    with pytest.raises(AssertionError, match="cannot replay"):
+        loops.run(other, replay=str(folder / "record"), **known)
+
+
+def test_an_eager_loop_whose_batches_nothing_shows_is_not_recorded(loops: Loops) -> None:
     with pytest.raises(UnrecordedTraining, match=r"tf\.data\.Dataset"):
-        loops.run(NO_DATASET.replace("list(data(32, 1).as_numpy_iterator())", "[(np.ones((8, 3), np.float32),) * 2]"))
-    with pytest.raises(UnrecordedTraining, match=r"tf\.data\.Dataset"):  # none knows which of them a step takes
-        loops.run(NO_DATASET.replace(".as_numpy_iterator()", ""))
+        loops.run(MEAN + IN_HALVES.replace("in data(32, 1).unbatch().batch(16):", "in [2 * [np.ones([16, 3], 'f')]]:"))
 
 
 BY_HAND = """
@@ -696,20 +722,154 @@ def train_step(inputs):
         loops.run(step + EAGER)
 
 
-def test_gradients_that_python_adds_up_over_several_batches_are_not_recorded(loops: Loops) -> None:
-    body = """
-sums = None
+MEAN = """
+def compute_loss(labels, predictions):
+    return tf.reduce_mean(loss_object(labels[:, tf.newaxis], predictions))
+"""
+ADDED_UP = """
+collected = []
 for number, (features, labels) in enumerate(data(32, 1)):
     with tf.GradientTape() as tape:
         loss = compute_loss(labels, model(features, training=True))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    sums = gradients if sums is None else [one + more for one, more in zip(sums, gradients)]
+    collected.append(tape.gradient(loss, model.trainable_variables))
     if number % 2:
-        optimizer.apply_gradients(zip(sums, model.trainable_variables))
-        sums = None
+        mean = [tf.add_n(list(some)) / 2.0 for some in zip(*collected)]
+        optimizer.apply_gradients(zip(mean, model.trainable_variables))
+        collected = []
 """
-    with pytest.raises(UnrecordedTraining, match="gradients of several batches together"):
-        loops.run(body)
+ADDED_UP_IN_FUNCTION = """
+
+@tf.function
+def step(batches):
+    collected = []
+    for _ in range(2):
+        features, labels = next(batches)
+        with tf.GradientTape() as tape:
+            loss = compute_loss(labels, model(features, training=True))
+        collected.append(tape.gradient(loss, model.trainable_variables))
+    mean = [tf.add_n(list(some)) / 2.0 for some in zip(*collected)]
+    optimizer.apply_gradients(zip(mean, model.trainable_variables))
+
+
+batches = iter(data(32, 1))
+for _ in range(2):
+    step(batches)
+"""
+IN_HALVES = """
+for features, labels in data(32, 1).unbatch().batch(16):
+    collected = []
+    for some, theirs in zip(tf.split(features, 2), tf.split(labels, 2)):
+        with tf.GradientTape() as tape:
+            loss = compute_loss(theirs, model(some, training=True))
+        collected.append(tape.gradient(loss, model.trainable_variables))
+    mean = [tf.add_n(list(some)) / 2.0 for some in zip(*collected)]
+    optimizer.apply_gradients(zip(mean, model.trainable_variables))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "requests"),
+    [(ADDED_UP, 2), (ADDED_UP_IN_FUNCTION, 2), (IN_HALVES, 1)],
+    ids=["eager", "function", "halves"],
+)
+def test_gradients_of_several_batches_are_those_of_a_large_one(loops: Loops, body: str, requests: int) -> None:
+    whole, _ = loops.run(MEAN + EAGER.replace("data(32, 1)", "data(32, 1).unbatch().batch(16)"))
+    shown, _ = loops.run(MEAN + body, steps=1, only_training=True)
+    assert shown.requests == requests and shown.first_batch == (None if body == ADDED_UP_IN_FUNCTION else 1)
+    known = {"initial": loops.save(shown), "first_batch": shown.first_batch, "requests": requests}
+    recording, folder = loops.run(MEAN + body, **known)
+    assert [batch.size for batch in recording.batches] == [16, 16]
+    np.testing.assert_allclose(losses(recording), losses(whole), rtol=2e-6)
+    for name, value in whole.states[1].items():
+        np.testing.assert_allclose(recording.states[1][name], value, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(recording.gradients[1][name], whole.gradients[1][name], rtol=1e-4, atol=1e-6)
+    # The share of each batch is told by what is applied.
+    wrong, _ = loops.run((MEAN + body).replace("/ 2.0", "/ 1.6"), **known)
+    assert losses(wrong)[0] == pytest.approx(losses(whole)[0] * 2.0 / 1.6, rel=1e-5)
+    replayed, _ = loops.run((MEAN + body).replace("data(32, 1)", "data(32, 7)"), replay=str(folder / "record"), **known)
+    assert losses(replayed) == losses(recording)
+
+
+def test_gradients_that_are_asked_for_and_not_applied_are_no_part_of_a_step(loops: Loops) -> None:
+    looked = """
+features, labels = next(iter(data(24, 2)))
+with tf.GradientTape() as tape:
+    loss = compute_loss(labels, model(features, training=True))
+tape.gradient(loss, model.trainable_variables)
+"""
+    plain, _ = loops.run(MEAN + EAGER)
+    shown, _ = loops.run(MEAN + looked + EAGER, steps=1, only_training=True)
+    known = {"initial": loops.save(shown), "first_batch": shown.first_batch, "requests": shown.requests}
+    recording, _ = loops.run(MEAN + looked + EAGER, **known)
+    assert losses(recording) == losses(plain)
+    assert [batch.digest for batch in recording.batches] == [batch.digest for batch in plain.batches]
+
+
+def test_steps_that_apply_gradients_together_later_are_steps(loops: Loops) -> None:
+    """Where the original counts a step for each batch (``summing``), and applies the gradients of several in one."""
+    shown, _ = loops.run(MEAN + ADDED_UP, steps=1, only_training=True, summing=True)
+    assert shown.carried and shown.first_batch == 1
+    known = {"initial": loops.save(shown), "first_batch": 1, "summing": True}
+    recording, folder = loops.run(MEAN + ADDED_UP, **known)
+    whole, _ = loops.run(MEAN + EAGER.replace("data(32, 1)", "data(32, 1).unbatch().batch(16)"))
+    assert recording.carried and [batch.size for batch in recording.batches] == [8] * 4
+    np.testing.assert_allclose(np.mean(losses(recording)[:2]), losses(whole)[0], rtol=2e-6)
+    assert not any(recording.gradients.values())
+    for name, value in recording.initial.items():
+        np.testing.assert_array_equal(recording.states[1][name], value)
+        np.testing.assert_allclose(recording.states[3][name], whole.states[1][name], rtol=1e-5, atol=1e-7)
+    other = (MEAN + ADDED_UP).replace("data(32, 1)", "data(32, 7)")
+    replayed, _ = loops.run(other, replay=str(folder / "record"), **known)
+    assert losses(replayed) == losses(recording)
+
+
+IN_A_LIST = """
+batches = list(data(32, 1))
+for batch in batches[::{order}]:
+    train_step(batch)
+"""
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_batches_that_are_kept_in_a_list_are_known_again(loops: Loops, one: tuple[Recording, Path], order: int) -> None:
+    body = IN_A_LIST.replace("{order}", str(order))
+    shown, _ = loops.run(body, steps=1, only_training=True)
+    assert shown.first_batch == (1 if order == 1 else 4)
+    known = {"initial": loops.save(shown), "first_batch": shown.first_batch}
+    recording, folder = loops.run(body, **known)
+    digests = [batch.digest for batch in one[0].batches][:4]
+    assert [batch.digest for batch in recording.batches] == digests[::order]
+    if order == 1:
+        np.testing.assert_allclose(losses(recording), losses(one[0])[:4], rtol=2e-6)
+        other = body.replace("data(32, 1)", "data(32, 7)")
+        assert losses(loops.run(other, replay=str(folder / "record"), **known)[0]) == losses(recording)
+
+
+UNROLLED = """
+
+@tf.function
+def two_steps(batches):
+    for _ in range(2):
+        train_step(next(batches))
+
+
+batches = iter(data(32, 1).repeat(2))
+for _ in range(3):
+    two_steps(batches)
+"""
+
+
+def test_steps_that_a_function_takes_one_after_another_are_recorded_one_by_one(
+    loops: Loops, one: tuple[Recording, Path]
+) -> None:
+    recording, folder = loops.run(UNROLLED)
+    np.testing.assert_allclose(losses(recording), losses(one[0])[:6], rtol=2e-6)
+    for step in (1, 3):
+        for name, value in one[0].states[step].items():
+            np.testing.assert_allclose(recording.states[step][name], value, rtol=1e-5, atol=1e-7)
+    other = UNROLLED.replace("data(32, 1)", "data(32, 7)")
+    replayed, _ = loops.run(other, initial=loops.save(recording), replay=str(folder / "record"))
+    assert losses(replayed) == losses(recording)
 
 
 def test_a_loop_within_a_step_is_part_of_it(loops: Loops) -> None:
@@ -815,3 +975,32 @@ def test_masks_differ_from_step_to_step(loops: Loops) -> None:
     assert losses(by_step)[0] == losses(by_place)[0] and losses(by_step)[1] != losses(by_place)[1]
     again, _ = loops.run(dropout.replace("plain_step(batch)", "train_step(batch)"), initial=initial, anew=True)
     np.testing.assert_allclose(losses(again), losses(by_step), rtol=2e-6)
+
+
+APPLIED_OUTSIDE = """
+
+@tf.function
+def gradients(features, labels):
+    count.assign_add(1.0)
+    with tf.GradientTape() as tape:
+        loss = compute_loss(labels, model(features, training=True))
+    return tape.gradient(loss, model.trainable_variables)
+
+
+count = tf.Variable(0.0)
+for features, labels in data(32, 1):
+    optimizer.apply_gradients(zip(gradients(features, labels), model.trainable_variables))
+print("count", float(count))
+"""
+
+
+def test_gradients_of_a_function_may_be_applied_outside_of_it(loops: Loops, one: tuple[Recording, Path]) -> None:
+    shown, _ = loops.run(APPLIED_OUTSIDE, steps=1, only_training=True)
+    assert shown.first_batch == 1
+    known = {"initial": loops.save(shown), "first_batch": 1}
+    recording, folder = loops.run(APPLIED_OUTSIDE, **known)
+    np.testing.assert_allclose(losses(recording), losses(one[0])[:4], rtol=2e-6)
+    for name, value in one[0].states[3].items():
+        np.testing.assert_allclose(recording.states[3][name], value, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(recording.gradients[3][name], one[0].gradients[3][name], rtol=1e-4, atol=1e-6)
+    assert printed(folder, "count") == [[4.0]]  # its first run, to see what it is, does not count

@@ -98,7 +98,9 @@ def patch_gradients(tf, optimizer, legacy, recorder):
         step = getattr(recorder.tracing, "step", None)
         if step is not None:
             of = tf.nest.flatten(args[0] if args else kwargs.get("sources"))
-            step.taken += [pair for pair in zip(tf.nest.flatten(found), of) if hasattr(pair[1], "handle")]
+            pairs = [pair for pair in zip(tf.nest.flatten(found), of) if hasattr(pair[1], "handle")]
+            step.taken += pairs
+            step.takings.append((tf.nest.flatten(target), pairs, len(step.elements)))
         return found
 
     parts.wrap(tf.GradientTape, "gradient", gradient)

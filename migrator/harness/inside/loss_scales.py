@@ -4,12 +4,14 @@ was multiplied. Where the gradients stay multiplied, the loss that is minimised 
 """
 
 import parts
+from keras_variables import copies
 
 SAME = ("Identity", "Cast", "StopGradient", "EnsureShape", "PreventGradient", "CheckNumerics")
 DIVIDING = ("RealDiv", "Div")
 # What a scale may be read from. A scalar that a graph is given from outside is a Placeholder in it.
 SOURCES = ("Placeholder", "ReadVariableOp", "VarHandleOp", "VariableV2", "Variable")
 ONE = (1.0, {})
+ROUNDING = 1e-5  # what sums of gradients may be apart that are the same, as a share of all of it
 BOUNDING = ("Minimum", "Maximum", "Select", "SelectV2", "ClipByValue")
 
 
@@ -134,8 +136,77 @@ def total(tf, targets):
     return sums[0] if len(sums) == 1 else tf.add_n(sums)
 
 
+def in_parts(step):
+    """The times that gradients of the same variables were asked for in a step, each of a loss of its own, as a batch is
+    trained on in parts: [(targets, [(gradient, variable)])]; none where that was once.
+    """
+    found, variables = [], []
+    for targets, pairs, _ in step.takings:
+        own = {_key(one) for gradient, one in pairs if gradient is not None}
+        known = any(target is one for targets_before, _ in found for target in targets for one in targets_before)
+        if own and not known:
+            found.append((targets, pairs))
+            variables.append(own)
+    alike = len(found) > 1 and all(not own.isdisjoint(other) for own in variables for other in variables)
+    return found if alike else []
+
+
+def _key(variable):
+    """What tells one variable from others: of one of Keras 3, and of one with copies, the (first) variable in it."""
+    return id(copies(variable._value if hasattr(variable, "path") else variable)[0])
+
+
+def _dense(tf, gradient, variable):
+    """The numbers of a gradient, in double precision."""
+    if isinstance(gradient, tf.IndexedSlices):
+        gradient = tf.math.unsorted_segment_sum(gradient.values, gradient.indices, variable.shape[0])
+    return tf.reshape(tf.cast(gradient, tf.float64), [-1])
+
+
+def _products(tf, one, other):
+    """The product of two gradients, each {id of variable: numbers}."""
+    both = [tf.reduce_sum(one[name] * other[name]) for name in one if name in other]
+    return tf.add_n(both) if both else tf.constant(0.0, tf.float64)
+
+
+def shares(tf, step, parts_of_step):
+    """By how much each loss of `in_parts` counts in what the gradients that are applied are of: a tensor of numbers.
+    They are those with which the gradients add up to what is applied (before it is clipped), all alike if they may be;
+    one where they add up to nothing of the kind.
+    """
+    applied = {}
+    for gradient, variable in step.gradients or ():
+        if gradient is not None:
+            name, found = _key(variable), _dense(tf, step.clipping.before(gradient), variable)
+            applied[name] = found + applied[name] if name in applied else found
+    taken = [
+        {_key(one): _dense(tf, gradient, one) for gradient, one in pairs if gradient is not None}
+        for _, pairs in parts_of_step
+    ]
+    count = len(taken)
+    among = tf.stack([tf.stack([_products(tf, one, other) for other in taken]) for one in taken])
+    with_applied = tf.stack([_products(tf, one, applied) for one in taken])
+    whole = _products(tf, applied, applied)
+
+    def explains(numbers):
+        """Whether what is left of the gradients is rounding."""
+        left = whole - 2.0 * tf.reduce_sum(numbers * with_applied)
+        left += tf.reduce_sum(numbers * tf.linalg.matvec(among, numbers))
+        return left <= ROUNDING**2 * whole
+
+    one = tf.ones([count], tf.float64)
+    alike = one * tf.math.divide_no_nan(tf.reduce_sum(with_applied), tf.reduce_sum(among))
+    apart = tf.linalg.matvec(tf.linalg.pinv(among), with_applied)
+    return tf.where(explains(alike), alike, tf.where(explains(apart), apart, one))
+
+
 def loss_of(tf, step):
     """The loss of a traced step."""
+    parts_of_step = in_parts(step)
+    if parts_of_step:
+        numbers = tf.unstack(tf.cast(shares(tf, step, parts_of_step), tf.float32))
+        losses = [tf.cast(total(tf, targets), tf.float32) for targets, _ in parts_of_step]
+        return tf.add_n([number * loss for number, loss in zip(numbers, losses)])
     meant = [unscaled(one, [gradient for gradient, _ in step.taken]) for one in step.targets]
     if all(one is other for one, other in zip(meant, step.targets)):
         return step.loss

@@ -16,11 +16,15 @@ class OwnCounts(object):
             if one.shape.rank == 0 and (one.dtype.is_integer or one.dtype.is_floating):
                 self.began.setdefault(id(one), (one, one.numpy()))
 
-    def start_from(self, step):
-        """Gives the counts what they hold before this step (from 1). The first step must have been taken."""
+    def found(self):
+        """Those that count. One step must have been taken, and no other."""
         if self.counts is None:
             self.counts = [(one, value) for one, value in self.began.values() if one.numpy() - value == 1]
-        for one, value in self.counts:
+        return self.counts
+
+    def start_from(self, step):
+        """Gives the counts what they hold before this step (from 1). The first step must have been taken."""
+        for one, value in self.found():
             one.assign(value + (step - 1))
 
     def start_within(self, tf, number, steps, make_variable):

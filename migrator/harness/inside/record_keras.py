@@ -88,6 +88,7 @@ class Step(object):
         self.iteration = None
         self.gradients = None
         self.taken = []  # (gradient, variable) as a GradientTape gave them
+        self.takings = []  # (targets, such pairs) of each time that one was asked
         self.of_earlier = 0  # how many of these are of batches before the last that the program asked for
         self.dropouts = []  # (rate, shape of an example, Sources) of every dropout that is at work
         self.mask_loops = []  # in how many loops recurrent layers, and the program itself, draw masks
@@ -104,7 +105,8 @@ class Step(object):
         self.kept = []  # variables that a loop keeps beside the weights, as their averages
         self.assigned = []  # variables that are given values in a step that is run eagerly
         self.began = {}  # id -> (variable, its value before the step) of what a step by hand moves
-        self.elements = []  # the batches that a function asks a dataset for itself
+        self.elements = []  # the batches that a function asks a dataset for itself; of an eager step all but the last
+        self.carried = False  # whether the gradients of several batches are added up, to be applied together
         self.several = False  # whether it asks for more than one of them, or within functions and branches of its own
         self.replayed = []  # the variables that say whether recorded ones stand in their places
         self.unreplayed = None  # why none can
@@ -496,7 +498,7 @@ class KerasRecorder(object):
         tf = self.tf
         by_variable = {id(part.variable): part for part in self.parts}
         found = []
-        given = step.gradients or []
+        given = [] if step.carried else step.gradients or []  # else those of several steps are applied in one
         if step.graph is not None and any(_elsewhere(gradient, step.graph) for gradient, _ in given):
             return []
         for gradient, variable in given:
@@ -567,6 +569,13 @@ class KerasRecorder(object):
                 counter = self.points.counter()
             step.iteration = counter.read_value()
         step.gradients = list(pairs)
+
+    def saw_rate(self, step, optimizer):
+        """Notes the rate and count of an optimizer that has nothing to apply in an eager step."""
+        tf = self.tf
+        step.optimizer = optimizer
+        step.rate = tf.cast(tf.convert_to_tensor(keras_optimizers.rate_of(tf, optimizer)), tf.float32)
+        step.iteration = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)
 
     def saw_own_update(self, original, optimizer, grads_and_vars, *args, **kwargs):
         """An optimizer of TensorFlow 1 code in a train step: the step counter of Keras counts for it."""
@@ -640,6 +649,7 @@ class KerasRecorder(object):
             "keras": self.keras_version,
             "variables": self.described_parts(),
             "optimizer": keras_optimizers.settings(self.tf, model.optimizer),
+            "by_hand": isinstance(model.optimizer, record_mesh.ByHand),
             "raw_slots": keras_optimizers.divides_by_rate(model.optimizer),
             "regularizers": len(losses),
             "regularization": float(total) if losses else None,

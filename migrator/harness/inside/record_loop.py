@@ -231,7 +231,7 @@ class LoopRecorder(object):
                 problem = "a step that changes weights without a Keras optimizer"
             elif step.applied > max(1, len(step.optimizers)):
                 problem = "an optimizer that is given gradients several times in one step"
-            elif step.several or len(step.elements) > 1:
+            elif graph is not None and step.several:
                 problem = "a step that asks for several batches itself"
             elif graph is not None and step.loss.graph is not graph:
                 problem = "a GradientTape inside a loop or branch of one step"
@@ -259,7 +259,7 @@ class LoopRecorder(object):
             first.optimizer = recorder.together(first.optimizers)
         if not recorder.coordinated:
             slots = [one for optimizer in first.optimizers for _, _, one in recorder.slots.get(id(optimizer), ())]
-            first.kept = kept_beside(tf, graph, first, slots)
+            first.kept = [] if first.carried else kept_beside(tf, graph, first, slots)
         with tf.init_scope():
             if self.optimizer is None:
                 self.begin(Trained(first), strategy)
@@ -293,7 +293,7 @@ class LoopRecorder(object):
                 )
                 for step in steps
             ]
-            together = _together(tf, found)
+            together = _together(tf, [_whole(tf, one, len(loss_scales.in_parts(first))) for one in found])
             if together:
                 first_part = tf.equal(number, 1) if part is None else tf.equal(number, 1) & tf.equal(part, 0)
                 tf.cond(first_part, lambda: recorder.write_activations(together), lambda: tf.constant(False))
@@ -304,10 +304,15 @@ class LoopRecorder(object):
         else:
             tf.cond(number <= self.limit, write, lambda: tf.constant(False))
         if _in_loop(graph) and not recorder.coordinated:
-            recorder.take_points_within(number, self.optimizer)
-            if recorder.points.given and first.plain:  # what a strategy runs has its counts on every replica
-                steps = [int(point["step"]) for point in recorder.points.given]
-                self.counts.start_within(tf, number, steps, _plain_variable)
+            self.between(number, first.plain)
+
+    def between(self, number, plain=True):
+        """Adds what gives the program what its next step is to start from, where it comes in the same call."""
+        recorder = self.recorder
+        recorder.take_points_within(number, self.optimizer)
+        if recorder.points.given and plain:  # what a strategy runs has its counts on every replica
+            steps = [int(point["step"]) for point in recorder.points.given]
+            self.counts.start_within(self.tf, number, steps, _plain_variable)
 
     def is_other(self, step):
         """Whether a step is of another training than the recorded one."""
@@ -439,9 +444,9 @@ class LoopRecorder(object):
         return tf.constant(True)
 
     # -- recorded batches in the place of the program's own --
-    def replay(self, args, kwargs):
+    def replay(self, args, kwargs, rows=None):
         """The arguments of a step, with the recorded batch in them once it is known to train; and the variable that
-        says so.
+        says so. ``rows`` are those of the batch that this is, where it is but a part: where they begin, and how many.
         """
         tf = self.tf
         data = data_of(tf, args, kwargs)
@@ -469,6 +474,8 @@ class LoopRecorder(object):
             name = tf.constant(files + os.sep) + tf.gather(tf.constant(names), place)
             read = tf.nest.flatten(parse(name))
             whole = [read[one] for one in chosen if one is not None]
+            if rows is not None:
+                whole = [tensor[rows[0] : rows[0] + rows[1]] for tensor in whole]
             sizes = sizes_in(name, tf.shape(whole[0], out_type=tf.int64)[0])
             return [piece for tensor in whole for piece in tf.split(tensor, sizes, num=pieces)]
 
@@ -502,6 +509,8 @@ class LoopRecorder(object):
     def take_point(self):
         """Gives the program what its next step is to start from, where single steps are taken."""
         place = self.steps_done()
+        if place == 1:
+            self.counts.found()
         self.recorder.take_point(place, self.optimizer)
         point = self.recorder.points.at(place)
         if point is not None:
@@ -516,6 +525,8 @@ class LoopRecorder(object):
         again = self.evaluating_others or self.eager.running is not None
         if busy or again or not self.tf.executing_eagerly():
             return original(function, *args, **kwargs)
+        if id(function) in self.plain.in_python:
+            return self.plain.run_in_python(function, args, kwargs)
         known = self.kinds.get(id(function))
         if known is not None and known[1] == "evaluate":
             given = [one for one in (*args, *kwargs.values()) if isinstance(one, self.tf.Module)]
@@ -559,6 +570,8 @@ class LoopRecorder(object):
             result = call(original, function, *args, **kwargs)
         finally:
             self.depth -= 1
+        if id(function) in self.plain.in_python:
+            return self.plain.run_in_python(function, args, kwargs)
         if self.seen:
             kind = next(one for one in ("train", "other", "evaluate") if one in self.seen)
             self.kinds[id(function)] = (function, kind)
@@ -625,6 +638,9 @@ class LoopRecorder(object):
         self.plain.end_of_step()
         if self.optimizer is not None:
             self.settle()
+            if self.counts.counts and self.recorder.program is not None and self.folder.leads():
+                self.recorder.program["own_counts"] = len(self.counts.counts)
+                self.folder.write_json("program.json", self.recorder.program)
         elif self.plain.unapplied is not None and not self.recorder.started:
             self.folder.note_unrecorded("gradients that no optimizer of Keras applies", self.plain.unapplied)
         self.write_evaluation()
@@ -800,6 +816,20 @@ def mean_of_copies(tf, variable):
     if of_its_own and len(several) > 1 and several[0].dtype.is_floating:
         return tf.add_n([tf.convert_to_tensor(one) for one in several]) / float(len(several))
     return tf.convert_to_tensor(several[0])
+
+
+def _whole(tf, activations, count):
+    """The activations of a step of so many parts as those of its whole batch: layers that are called once for each."""
+    if count < 2:
+        return activations
+    calls = {}
+    for name, tensor in activations:
+        calls.setdefault(name.partition("#")[0], []).append(tensor)
+    return [
+        (name, tf.concat(tensors, 0))
+        for name, tensors in calls.items()
+        if len(tensors) == count and all(tensor.shape.rank for tensor in tensors)
+    ]
 
 
 def _together(tf, found):

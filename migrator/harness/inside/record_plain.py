@@ -14,12 +14,17 @@ train on (``first_batch``): the weights get their values before it, and if they 
 applied, the step counts as it is.
 """
 
+import functools
 import importlib
 import inspect
 import os
+import weakref
 
 import batches
+import keras_optimizers
+import loss_scales
 import numpy as np
+import outside
 import parts
 import record_mesh
 import sources
@@ -40,6 +45,7 @@ def _numbered(element):
     return element if numbered else (None, element)
 
 
+NO_DATASET = "an eager loop whose batches come of no tf.data.Dataset"
 ON_ONE_BATCH = 8  # a program that takes more steps than these on its first batch may never ask for a second
 
 
@@ -72,9 +78,20 @@ class PlainSteps(object):
         self.before = {}  # id -> (variable, what it held before the first steps, which are made once more)
         self.by_hand = None  # in the place of the optimizer, where steps assign the variables themselves
         self.requests = 0  # how many batches the program has asked for
-        self.first_batch = self.recorder.plan.get("first_batch")  # which of them is the first that it trains on
+        # Which of them is the first that it trains on; of batches of no data set minus the number of the tape.
+        self.first_batch = self.recorder.plan.get("first_batch")
         self.starting = False  # whether it has that one
         self.started = None  # the step that was made from the values to start from, and counts as it is
+        # Whether gradients of a batch are a step, applied or not, as in an original that applies those of several.
+        self.summing = bool(self.recorder.plan.get("summing"))
+        self.requests_a_step = int(self.recorder.plan.get("requests") or 1)  # how many batches a step takes
+        self.waiting = []  # [(step, batch)] of before the first gradients were applied
+        self.given_before = {}  # id of a tensor -> (itself, the number of the batch that it is of, that batch)
+        self.in_python = {}  # id of a function -> what it is of, where its gradients are applied outside of it
+        self.unmoved = []  # [(variable, value)] of before the first call of such a function
+        self.outside = outside.Outside()
+        self.tapes = 0  # how many the program has entered
+        self.of_arrays = self.first_batch is not None and self.first_batch < 0  # whether no data set gives its batches
         self.asking_for_replicas = 0  # how deep in an iterator of a strategy
         self.awaited = {}  # name -> value to start from, of variables that are yet to be made
 
@@ -89,6 +106,12 @@ class PlainSteps(object):
         finally:
             self.wanted = None
 
+    def run_in_python(self, function, args, kwargs):
+        """A call of what is a ``tf.function``, run eagerly: it takes the gradients of an eager step."""
+        self.give(self.unmoved)
+        self.unmoved = []
+        return self.in_python[id(function)](*args, **kwargs)
+
     # -- steps that assign variables themselves --
     def take_by_hand(self, step, assigned):
         """Takes a step for one whose gradients were applied, if it has ``assigned`` variables that it asked gradients
@@ -96,7 +119,7 @@ class PlainSteps(object):
         """
         ids = {id(one) for one in assigned}
         pairs = [
-            (gradient, one)
+            (step.clipping.after(gradient), one)
             for gradient, one in step.taken
             if gradient is not None and any(id(copy) in ids for copy in copies(one))
         ]
@@ -139,7 +162,11 @@ class PlainSteps(object):
     def traced(self, function, args, kwargs):
         step = self.make_step()
         result, args, kwargs = self.trace(step, function, args, kwargs)
-        if step.loss is not None:
+        if step.loss is not None and step.gradients is None and not self.loop.is_of_other_keras():
+            self.in_python[id(self.wanted)] = function
+            with self.tf.init_scope():
+                self.unmoved = [(one, one.numpy()) for one in step.assigned if one.is_initialized()]
+        elif step.loss is not None:
             self.trained(step, args, kwargs)
         elif not self.loop.seen and step.layers.outermost:
             self.loop.saw_evaluation(step)
@@ -149,7 +176,7 @@ class PlainSteps(object):
         """Calls a function, or the body of a loop, as a step. Returns its result and the arguments that it got."""
         tf, loop, recorder = self.tf, self.loop, self.recorder
         around, recorder.tracing.step = getattr(recorder.tracing, "step", None), step
-        step.plain = True
+        step.plain, step.graph = True, tf.compat.v1.get_default_graph()
         recorder.tracing.model = None
         try:
             args, kwargs = self.recorded_in(step, args, kwargs)
@@ -157,7 +184,7 @@ class PlainSteps(object):
         finally:
             recorder.tracing.step = around
         graph = tf.compat.v1.get_default_graph()
-        moved = record_mesh.assigned(graph, record_mesh.variables_read(graph))
+        moved = step.assigned = record_mesh.assigned(graph, record_mesh.variables_read(graph))
         self.take_by_hand(step, moved)
         self.move_further(step)
         own = [one for one in moved if one is not loop.counter and one is not loop.parts.number]
@@ -165,12 +192,12 @@ class PlainSteps(object):
             loop.counts.note(own)
         return result, args, kwargs
 
-    def recorded_in(self, step, args, kwargs):
+    def recorded_in(self, step, args, kwargs, rows=None):
         """What a step gets, with recorded batches in the places of its own once it is known to train."""
         if not self.recorder.folder.replay or self.recorder.coordinated:
             return args, kwargs
         try:
-            args, kwargs, replayed = self.loop.replay(args, kwargs)
+            args, kwargs, replayed = self.loop.replay(args, kwargs, rows)
         except RuntimeError as error:
             step.unreplayed = error  # which is none if the step does not train
             return args, kwargs
@@ -192,7 +219,11 @@ class PlainSteps(object):
             with tf.init_scope():
                 for replayed in step.replayed:
                     replayed.assign(True)
-            loop.trained(tf.distribute.get_strategy(), [step], self.data_of(tf, (*args, *step.elements), kwargs))
+            self.recorder.program["requests"] = max(1, len(step.elements))
+            elements = step.elements
+            if len(elements) > 1:
+                elements = [tf.nest.map_structure(lambda *some: tf.concat(some, 0), *elements)]
+            loop.trained(tf.distribute.get_strategy(), [step], self.data_of(tf, (*args, *elements), kwargs))
 
     # -- loops in a tf.function, each of whose turns is a step --
     def in_loop(self, place):
@@ -244,11 +275,36 @@ class PlainSteps(object):
         step = getattr(self.recorder.tracing, "step", None)
         if step is None or not step.plain or self.asking_for_replicas:
             return element
+        if step.applied and step.graph is self.tf.compat.v1.get_default_graph():
+            self.end_within(step)
         count, batch = _numbered(element)
-        if not step.elements:
-            (batch,), _ = self.recorded_in(step, (batch,), {})
+        (batch,), _ = self.recorded_in(step, (batch,), {}, self.rows(step, batch))
         step.elements.append(batch)
         return batch if count is None else (count, batch)
+
+    def rows(self, step, batch):
+        """Which rows of the batch of a step one that it asks for is, as tensors: where they begin, and how many there
+        are. None where it is all of it.
+        """
+        if self.requests_a_step == 1:
+            return None
+        sizes = [self.tf.shape(self.tf.nest.flatten(one)[0])[0] for one in [*step.elements, batch]]
+        return sum(sizes[:-1], self.tf.constant(0)), sizes[-1]
+
+    def end_within(self, step):
+        """Records what a function has trained on the batches before, as a step of its own: it goes on with another."""
+        done = self.make_step()
+        vars(done).update(vars(step))
+        vars(step).update(vars(self.make_step()))
+        step.plain, step.graph = True, done.graph
+        step.layers.go_on_from(done.layers)
+        self.recorder.tracing.step = done
+        try:
+            self.trained(done, (), {})
+            if not self.recorder.coordinated and self.loop.optimizer is not None:
+                self.loop.between(self.loop.counter.read_value())
+        finally:
+            self.recorder.tracing.step = step
 
     def for_replicas(self, original, *args, **kwargs):
         """An iterator of a strategy asks those of its devices."""
@@ -268,16 +324,29 @@ class PlainSteps(object):
     def enter(self, original, tape):
         if not self.busy() and self.tf.distribute.get_strategy().num_replicas_in_sync == 1:
             self.end_of_step()
+            self.tapes += 1
+            if self.of_arrays:
+                self.element = None
+            if self.element is None:
+                self.outside.begin()
+                if -self.tapes == self.first_batch and self.loop.optimizer is None:
+                    self.starting = True
+                    self.give_start()
             if self.step is None and getattr(self.recorder.tracing, "step", None) is None:
                 self.loop.write_evaluation()
                 self.loop.evaluation = self.loop.new_evaluation()
                 self.step = self.recorder.tracing.step = self.make_step()
                 self.step.key = None
-                self.step.asked = self.requests
+                self.step.asked, self.step.tape = self.requests, self.tapes
                 self.recorder.tracing.model = None
             if self.step is not None and self.step.key is None:
                 self.begin_step()
         return original(tape)
+
+    def gradient(self, original, tape, *args, **kwargs):
+        if self.outside.watching:  # what gradients are made of is no batch
+            self.outside.end(tape.watched_variables() if self.tf.executing_eagerly() else ())
+        return original(tape, *args, **kwargs)
 
     def begin_step(self):
         loop = self.loop
@@ -307,10 +376,11 @@ class PlainSteps(object):
         if self.first and self.loop.optimizer is None:
             self.begin()
         if self.step is not None:
-            if self.step.loss is not None and not self.step.applied and self.unapplied is None:
-                self.unapplied = sources.user_line()
-            self.step.key = None  # nothing was applied: it goes on with another batch
-            self.step.of_earlier = len(self.step.taken)
+            if self.step.loss is not None and not self.step.applied:
+                self.goes_on_with_another()
+            if self.step is not None:
+                self.step.key = None  # nothing was applied: it goes on with another batch
+                self.step.of_earlier = len(self.step.taken)
         self.counts[id(iterator)] = self.counts.get(id(iterator), 0) + 1
         if self.again is not None and self.again[0] is iterator:
             element, self.again = self.again[1], None
@@ -318,8 +388,10 @@ class PlainSteps(object):
         else:
             element = self.given(original, iterator)
             self.requests += 1
-            self.starting = self.loop.optimizer is None and self.requests == self.first_batch
-            if self.starting:
+            first = self.requests == self.first_batch
+            # What is asked for before the first step ends is kept in a list, or is of the same step.
+            self.starting = self.loop.optimizer is None and (first or self.starting)
+            if first and self.starting:
                 self.give_start()
         if iterator is not self.source:
             self.source, self.place = iterator, sources.user_lines()
@@ -329,7 +401,81 @@ class PlainSteps(object):
             batch = self.recorded(batch)
             element = batch if count is None else (count, batch)
         self.element = batch
+        self.remember(batch)
+        if self.loop.optimizer is None and self.first_batch is None:
+            self.outside.begin()  # to see whether anything is made of it
         return element
+
+    def remember(self, batch):
+        """Notes what a batch is made of, so that it is known where a program that keeps its batches trains on it."""
+        tensors = self.tf.nest.flatten(batch)
+        if all(isinstance(one, self.tf.Tensor) for one in tensors):
+            known = self.tf.nest.map_structure(weakref.ref, batch)
+            for one in tensors:
+                forget = functools.partial(self.given_before.pop, id(one))  # with what is gone for default
+                self.given_before[id(one)] = (weakref.ref(one, forget), self.requests, known)
+
+    def kept_batch(self, step):
+        """(number, batch) of a batch that the program has asked for at an earlier time than its last, and that its
+        network was given in a step; None where it was given the last one, or something else.
+        """
+        for tensor in reversed(step.layers.inputs):
+            found = self.given_before.get(id(tensor))
+            if found is not None and found[0]() is tensor:
+                batch = self.tf.nest.map_structure(lambda one: one(), found[2])
+                gone = any(one is None for one in self.tf.nest.flatten(batch))
+                last = found[1] == self.requests and self.element is not None
+                return None if gone or last else (found[1], batch)
+        return None
+
+    def batch_of(self, step):
+        """(What a run is to be told of the batch of an eager step, the batch); None where nobody knows it."""
+        kept = self.kept_batch(step)
+        if kept is None and self.element is not None and self.loop.optimizer is None:
+            unused = not self.outside.got(self.tf.nest.flatten(self.element))
+            self.of_arrays = unused and not self.first and self.outside.batch() is not None
+        if kept is not None or (self.element is not None and not self.of_arrays):
+            self.outside.forget()
+            return kept or (step.asked, self.element)
+        found = None if loss_scales.in_parts(step) else self.outside.batch()
+        self.outside.forget()
+        if found is None or not self.recorder.folder.replay:
+            return None if found is None else (-step.tape, found)
+        recorded = self.recorded(found)
+        pairs = zip(self.tf.nest.flatten(found), self.tf.nest.flatten(recorded))
+        if all(np.array_equal(one.numpy(), other.numpy()) for one, other in pairs):
+            return -step.tape, found
+        raise RuntimeError("cannot replay: an eager step of this program takes its batch out of arrays of its own")
+
+    def goes_on_with_another(self):
+        """The program asks for another batch, and no gradients of the last one were applied."""
+        step = self.step
+        self.unapplied = self.unapplied or sources.user_line()
+        if not self.summing:
+            step.elements.append(self.element)
+            return
+        if self.loop.optimizer is None:
+            self.waiting.append((step, self.element))
+            self.loop.parts.end_call(step.key)
+        else:
+            self.summed(step, self.element)
+        self.step = self.recorder.tracing.step = None
+
+    def summed(self, step, batch):
+        """Writes a step whose gradients the program keeps, to apply them with those of others."""
+        loop = self.loop
+        if loop.over() and not step.goes_on:
+            loop.skip()
+            return
+        if self.recorder.points.given:
+            raise RuntimeError("gradients are applied in some steps only, and a single one does not tell in which")
+        step.gradients = [pair for pair in step.taken if pair[0] is not None]
+        step.optimizers, step.applied, step.carried = list(loop.parts.optimizers), 1, True
+        self.recorder.saw_rate(step, loop.parts.optimizers[0])
+        self.trained_on()
+        loop.trained(self.tf.distribute.get_strategy(), [step], batch, graph=None)
+        loop.parts.end_call(step.key)
+        loop.dirty = True
 
     def given(self, original, iterator):
         """What an iterator gives, which begins again where its data set is to be evaluated once more."""
@@ -361,8 +507,16 @@ class PlainSteps(object):
         files = self.recorder.folder.replay
         names = sorted(name for name in os.listdir(files) if name.isdigit())
         spec = tf.nest.map_structure(lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), element)
-        place = min(self.loop.steps_done(), len(names) - 1)
-        return batches.replay_reader(tf, files, spec)(os.path.join(files, names[place]))
+        place = self.loop.steps_done() + len(self.waiting)
+        if self.starting and self.step is None and not (self.waiting or self.of_arrays):
+            place = self.requests - self.first_batch  # before the first step: a program that keeps its batches
+        found = batches.replay_reader(tf, files, spec)(os.path.join(files, names[min(place, len(names) - 1)]))
+        if self.requests_a_step == 1:
+            return found
+        before = [] if self.step is None else self.step.elements
+        begin = sum(int(tf.shape(tf.nest.flatten(one)[0])[0]) for one in before)
+        size = int(tf.shape(tf.nest.flatten(element)[0])[0])
+        return tf.nest.map_structure(lambda leaf: leaf[begin : begin + size], found)
 
     def apply(self, original, optimizer, grads_and_vars, *args, **kwargs):
         """A call of ``optimizer.apply_gradients``."""
@@ -376,16 +530,16 @@ class PlainSteps(object):
             self.loop.leave()
             return original(optimizer, grads_and_vars, *args, **kwargs)
         self.loop.trainings.elsewhere = False
-        if self.loop.optimizer is None and self.carried(step, grads_and_vars):
-            what = "gradients of several batches together, which Python keeps between them (tf.Variables would be seen)"
-            self.loop.folder.note_unrecorded(what, self.line)
-            raise SystemExit(0)
+        step.carried = self.summing
         if self.starting and (self.loop.optimizer is None or step is self.started):
             pairs = [pair for pair in grads_and_vars if pair[0] is not None]
             if step is self.started:
                 self.join(step, optimizer, pairs)
             elif self.starts(step, optimizer, pairs):
                 self.started = step
+                if self.waiting:
+                    keras_optimizers.build(optimizer, [variable for _, variable in pairs])
+                    self.write_waiting()
                 return original(optimizer, grads_and_vars, *args, **kwargs)
         if self.loop.optimizer is None or (self.loop.over() and not step.goes_on):
             pairs = [pair for pair in grads_and_vars if pair[0] is not None]
@@ -395,15 +549,13 @@ class PlainSteps(object):
             return optimizer.iterations
         return original(optimizer, grads_and_vars, *args, **kwargs)
 
-    def carried(self, step, pairs):
-        """Whether gradients that are applied are of earlier batches, too, and no variable has held those."""
-        of_last = {id(gradient) for gradient, _ in step.taken[step.of_earlier :]}
-        if not step.of_earlier or any(id(gradient) in of_last for gradient, _ in pairs):
-            return False
-        whole = self.make_step()
-        whole.layers.outermost += step.layers.outermost
-        whole.gradients, whole.assigned = pairs, step.assigned
-        return not self.kept_beside(self.tf, None, whole, ())
+    def write_waiting(self):
+        """Writes the steps that came before the first that applies gradients, now that it is known what they train."""
+        under_way, waiting, self.waiting = self.step, self.waiting, []
+        for step, batch in waiting:
+            self.step = step
+            self.summed(step, batch)
+        self.step = self.recorder.tracing.step = under_way
 
     def assign(self, original, variable, *args, **kwargs):
         """A call of ``variable.assign``, or of one that adds to it or takes away."""
@@ -442,24 +594,51 @@ class PlainSteps(object):
         loop = self.loop
         if step.loss is None or not loop.recordable([step], graph=None):
             return
+        self.leave_out_unused(step)
+        batch = (step.asked, self.element) if step.elements else self.batch_of(step)
+        if batch is None:
+            loop.folder.note_unrecorded(NO_DATASET, self.line)
+            raise SystemExit(0)
         loop.parts.goes_on = step.goes_on
         if loop.optimizer is None:
             self.first.append(step)
             loop.parts.end_call(step.key)
-            if self.element is None or [one.key for one in self.first].count(step.key) > ON_ONE_BATCH:
-                self.begin()
+            again = [one.key for one in self.first].count(step.key) > ON_ONE_BATCH
+            if batch[1] is not self.element or again:
+                self.begin(batch)
             return
         if loop.over() and not step.goes_on:
             loop.learn(step)
             loop.skip()
             return
         self.trained_on()
-        loop.trained(self.tf.distribute.get_strategy(), [step], self.element, graph=None)
+        whole = batch[1]
+        if step.elements:
+            whole = self.tf.nest.map_structure(lambda *some: self.tf.concat(some, 0), *step.elements, whole)
+        loop.trained(self.tf.distribute.get_strategy(), [step], whole, graph=None)
         loop.parts.end_call(step.key)
         loop.dirty = True
 
-    def begin(self):
-        """What the steps of the first batch were, which are to be made once more."""
+    def leave_out_unused(self, step):
+        """Leaves out what gradients were asked of, for other batches, that are not applied."""
+        groups = loss_scales.in_parts(step) if step.elements else []
+        if not groups:
+            return
+        numbers = loss_scales.shares(self.tf, step, groups).numpy()
+        unused = [targets for (targets, _), number in zip(groups, numbers) if abs(number) < 1e-3 * abs(numbers).max()]
+        if not unused:
+            return
+        gone = {id(one) for targets in unused for one in targets}
+        step.takings = [one for one in step.takings if not any(id(target) in gone for target in one[0])]
+        step.targets = [one for one in step.targets if id(one) not in gone]
+        step.loss = loss_scales.total(self.tf, step.targets)
+        used = {place for _, _, place in step.takings}
+        step.elements = [one for place, one in enumerate(step.elements) if place in used]
+
+    def begin(self, batch=None):
+        """What the steps of the first batch were, which are to be made once more. ``batch`` is that (see `batch_of`)
+        where it is not what the program got last.
+        """
         loop = self.loop
         step = self.make_step()
         for one in self.first:
@@ -469,25 +648,31 @@ class PlainSteps(object):
             step.gradients = [*(step.gradients or []), *one.gradients]
             step.optimizers += [new for new in one.optimizers if not any(new is known for known in step.optimizers)]
             step.assigned += [new for new in one.assigned if not any(new is known for known in step.assigned)]
-        if self.element is None:
-            loop.folder.note_unrecorded("an eager loop whose batches come of no tf.data.Dataset", self.line)
-            raise SystemExit(0)
             step.moved = [*step.moved, *one.moved]
         step.optimizer = self.recorder.together(step.optimizers) if step.optimizers else self.by_hand
-        step.kept = self.kept_beside(self.tf, None, step, ())
+        step.kept = [] if self.waiting else self.kept_beside(self.tf, None, step, ())  # else sums are among them
+        one, plain = self.first[0], self.is_plain(step)
+        apart = batch is not None and batch[1] is not self.element
+        number = self.waiting[0][0].asked if self.waiting else batch[0] if apart else one.asked
+        # Of these the program cannot be given the batches once more: another run is told which is the first.
+        told = bool(self.waiting or apart or one.elements)
+        if told and not plain:
+            loop.folder.note_unrecorded("an eager loop whose first batches cannot be given once more", self.line)
+            raise SystemExit(0)
         self.give(self.before.values())  # counts of the program's own, say
         loop.counts.note([variable for variable, _ in self.before.values()])
         self.before = {}
         with self.tf.init_scope():
             loop.begin(self.make_trained(step), self.tf.distribute.get_strategy())
-        self.recorder.program.update(twice=True, first_batch=self.requests if self.is_plain(step) else None)
-        if loop.over():
+        self.recorder.program.update(twice=True, first_batch=number if plain else None)
+        self.recorder.program.update(requests=1 + len(one.elements), carried=bool(self.waiting))
+        if loop.over() or told:
             traces = []
             for one in self.first:
                 self.recorder.note_trace(one, None)
                 traces.append(self.recorder.traced)
             self.recorder.describe_traced(traces, loop.optimizer)
-            raise SystemExit(0)  # only the variables were asked for
+            raise SystemExit(0)
         self.eagerly = True
         self.trained_on()
         self.again = (self.source, self.given_last)
@@ -498,7 +683,7 @@ class PlainSteps(object):
         """
         one = self.first[0]
         alone = len(self.first) == 1 and one.applied == len(step.optimizers)
-        return alone and not step.kept and one.asked == self.requests
+        return alone and not step.kept
 
     # -- the first step of a run that knows it --
     def give(self, values):
@@ -531,7 +716,13 @@ class PlainSteps(object):
         """Whether the step under way, whose gradients are about to be applied, is the first that counts, since it was
         made from the values to start from. Begins the recording then.
         """
-        if self.first or step.applied or step.loss is None or step.asked != self.requests:
+        kept = self.kept_batch(step)
+        number = step.asked if kept is None else kept[0]
+        if self.waiting:
+            number = self.waiting[0][0].asked
+        elif kept is None and self.element is None:
+            number = -step.tape
+        if self.first or step.applied or step.loss is None or number != self.first_batch:
             return False
         loop = self.loop
         trained = self.make_trained(self.part(step, optimizer, pairs))
@@ -544,7 +735,8 @@ class PlainSteps(object):
             with self.tf.init_scope():
                 loop.begin(trained, self.tf.distribute.get_strategy())
             loop.parts.add_optimizers([optimizer])
-            self.recorder.program["first_batch"] = self.first_batch
+            self.recorder.program.update(first_batch=self.first_batch, requests=1 + len(step.elements))
+            self.recorder.program["carried"] = bool(self.waiting)
             self.eagerly, self.before = True, {}
             self.trained_on()
         self.give(moved)
@@ -579,6 +771,7 @@ class PlainSteps(object):
     def install(self):
         tape = self.tf.GradientTape
         parts.wrap(tape, "__enter__", self.enter)
+        parts.wrap(tape, "gradient", self.gradient)
         iterators = importlib.import_module("tensorflow.python.data.ops.iterator_ops")
         for name in ("__next__", "get_next"):
             parts.wrap(iterators.OwnedIterator, name, self.next_element)

@@ -140,6 +140,7 @@ class LayerTrace(object):
         self.calls = []  # (first weight, output tensor or None)
         self.owned = []  # every weight of those layers
         self.outermost = []  # the layers and models that are called by no other
+        self.inputs = []  # the tensors that those were called with
         self._under_way = []
 
     def go_on_from(self, around):
@@ -150,8 +151,11 @@ class LayerTrace(object):
         # The call of a base class is part of the same call.
         if self._under_way and self._under_way[-1] is layer:
             return original(layer, *args, **kwargs)
-        if not self._under_way and not any(layer is one for one in self.outermost):
-            self.outermost.append(layer)
+        if not self._under_way:
+            given = tf.nest.flatten((args, kwargs))
+            self.inputs += [one for one in given if isinstance(one, tf.Tensor) and not hasattr(one, "graph")]
+            if not any(layer is one for one in self.outermost):
+                self.outermost.append(layer)
         self._under_way.append(layer)
         try:
             outputs = original(layer, *args, **kwargs)
@@ -223,12 +227,24 @@ class Clipping(object):
 
     def __init__(self):
         self.calls = []  # (name of the function, value, output tensors)
+        self.inputs = []  # (output, input) of each tensor that was clipped
         self.before_gradients = 0  # how many calls came before the gradients, for a step that is run eagerly
 
-    def saw(self, name, arguments, outputs):
-        outputs = outputs[0] if name == "clip_by_global_norm" else [outputs]
+    def saw(self, name, arguments, inputs, outputs):
+        inputs, outputs = (list(inputs), outputs[0]) if name == "clip_by_global_norm" else ([inputs], [outputs])
+        self.inputs += [(made, of) for made, of in zip(outputs, inputs) if made is not None]
         tensors = [_tensor(one) for one in outputs if one is not None]
         self.calls.append((name, _clipping_value(name, *arguments), tensors))
+
+    def before(self, gradient):
+        """A gradient as it was before it was clipped."""
+        found = [given for made, given in self.inputs if made is gradient]
+        return self.before(found[-1]) if found and found[-1] is not gradient else gradient
+
+    def after(self, gradient):
+        """A gradient as the program has clipped it."""
+        found = [made for made, given in self.inputs if given is gradient]
+        return self.after(found[-1]) if found and found[-1] is not gradient else gradient
 
     def settings(self, gradients, loss):
         """{setting: value} of the calls that the gradients went through, as a Keras optimizer names them; for gradients
@@ -341,7 +357,8 @@ def watch_clipping(current):
                 given = dict(zip(names, args[1:]))
                 given.update((key, kwargs[key]) for key in names if key in kwargs)
                 axes = kwargs.get("axes", args[2] if name == "clip_by_norm" and len(args) > 2 else None)
-                clipping.saw(name, ([_constant(given.get(key)) for key in names], axes), outputs)
+                inputs = args[0] if args else kwargs.get("t_list", kwargs.get("t"))
+                clipping.saw(name, ([_constant(given.get(key)) for key in names], axes), inputs, outputs)
             return outputs
 
         return clip

@@ -16,7 +16,7 @@ from migrator.harness.recording import Recording, Variable
 ID, TITLE = "L1", "Same variables"
 
 #: What recordings call the moving average of a variable, which is kept beside it as a slot is.
-AVERAGE = "average"
+AVERAGE, SUM = "average", "sum"
 
 
 def _described(variable: Variable) -> str:
@@ -104,6 +104,8 @@ def judge(
     slots = slots_in_use(original), slots_in_use(migrated)
     moved = trained(original), trained(migrated)
     for a, b in names.pairs:
+        if migrated.carried and a in slots[0]:  # what their sums come to shows in the weights
+            slots[0][a] -= {SUM}
         if AVERAGE not in slots[0].get(a, ()) and b in slots[1]:
             # Those of an original that does not say in which order they move are not recorded.
             slots[1][b] -= {AVERAGE}

@@ -38,6 +38,8 @@ def compare(
     if _summed(original, other):
         ours = {key: value for key, value in ours.items() if key[0].family != GRADIENT}
         theirs = {key: value for key, value in theirs.items() if key[0].family != GRADIENT}
+    if other.carried:  # what their sums come to shows in the weights
+        ours = {key: value for key, value in ours.items() if key[0].slot != l1_variables.SUM}
     # A loop also keeps the weights that it evaluates, after steps of which the other program may have kept none.
     kept = {step for quantity, step in ours if quantity.family != GRADIENT}
     return judging.judge(
@@ -55,10 +57,11 @@ def compare(
 
 def _summed(original: Recording, other: Recording) -> bool:
     """Whether the gradients of several batches are applied together, in a branch of a condition, where the migrated
-    program's cannot be recorded. What they do to sums and weights is compared all the same.
+    program's cannot be recorded; or it moves its weights by hand, and what its tape gave is not what it applies. What
+    they do to sums and weights is compared all the same.
     """
     gone = any(family == GRADIENT for family, *_ in other.apart or ())
-    return original.conditional and not gone and not any(other.gradients.values())
+    return (original.conditional or other.by_hand) and not gone and not any(other.gradients.values())
 
 
 def _unmoved(judgement: judging.Judgement) -> tuple[str, ...]:
