@@ -150,14 +150,14 @@ def choose(
 
 def labels_are_classes(record_dir: Path, batches: Sequence[Batch]) -> bool:
     """Whether all labels that are floats are -1, 0 or 1: a loss may count on it, as that of a hinge does."""
-    kept = [batch for batch in batches if batch.kept]
-    found = [
-        value
+    kept = [batch for batch in batches if batch.kept and _floats(batch, "labels")]
+    found = (
+        bool(np.isin(value, (-1.0, 0.0, 1.0)).all())
         for batch in kept
         for path, value in read_batch(record_dir, batch).items()
         if path.startswith("labels") and value.dtype.kind == "f"
-    ]
-    return bool(found) and all(np.isin(value, (-1.0, 0.0, 1.0)).all() for value in found)
+    )
+    return bool(kept) and all(found)
 
 
 def _floats(batch: Batch, root: str) -> bool:

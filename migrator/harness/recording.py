@@ -43,6 +43,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -550,6 +551,20 @@ def _batch(components: Components, task: str, step: int, kept: bool) -> Batch:
 def _trainer_rank(task: str) -> tuple[int, str, int]:
     kind, _, index = task.partition(":")
     return {"chief": 0, "master": 0, "local": 0, "worker": 1}.get(kind, 2), kind, int(index or 0)
+
+
+def _step_names(folder: Path) -> tuple[str, ...]:
+    """The names of the records of a task's steps, in their order."""
+    steps = folder / "steps"
+    return _names_of(steps, steps.stat().st_mtime_ns if steps.exists() else 0)
+
+
+@lru_cache(maxsize=16)
+def _names_of(folder: Path, changed: int) -> tuple[str, ...]:
+    """Those of a folder that was `changed` last at this time: of thousands of steps they are listed once, not for each
+    batch that is read.
+    """
+    return tuple(path.name for path in _numbered(folder))
 
 
 def _numbered(folder: Path) -> list[Path]:
@@ -1116,8 +1131,7 @@ def chosen_batches(
         place = target / batch.task.replace(":", "-") / "batches"
         place.mkdir(parents=True, exist_ok=True)
         folder = Path(record_dir) / batch.task.replace(":", "-")
-        names = [path.name for path in _numbered(folder / "steps")]
-        header, tensors = _unpack(folder / "batches" / names[batch.step - 1])
+        header, tensors = _unpack(folder / "batches" / _step_names(folder)[batch.step - 1])
         paths = header["paths"]
         made = [(dtype, change(path, value)) for path, (dtype, value) in zip(paths, tensors[: len(paths)], strict=True)]
         # Behind the components stands how many examples each of several replicas has.
@@ -1149,7 +1163,7 @@ def converted_batches(
 def read_batch(record_dir: Path, batch: Batch) -> dict[str, Array]:
     """The arrays of a recorded batch by path ("features/x", "labels"); strings are object arrays of bytes."""
     folder = Path(record_dir) / batch.task.replace(":", "-")
-    names = [path.name for path in _numbered(folder / "steps")]
+    names = _step_names(folder)
     if not 1 <= batch.step <= len(names):
         raise RecordingError(f"no step {batch.step} of {batch.task} in {record_dir}")
     header, tensors = _unpack(folder / "batches" / names[batch.step - 1])
