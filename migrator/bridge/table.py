@@ -60,6 +60,10 @@ _LEARN_OWN = (
     *("Estimator", "LinearClassifier", "LinearRegressor", "DNNClassifier", "DNNRegressor", "PredictionKey"),
     *("DNNLinearCombinedClassifier", "DNNLinearCombinedRegressor", "MetricKey"),
 )
+_LEARN_READERS = (
+    *("read_batch_examples", "read_batch_features", "read_batch_record_features", "read_keyed_batch_examples"),
+    *("read_keyed_batch_features", "queue_parsed_features"),
+)
 _LAYERS_COLUMNS = (
     *("real_valued_column", "bucketized_column", "sparse_column_with_hash_bucket", "sparse_column_with_keys"),
     *("sparse_column_with_integerized_feature", "sparse_column_with_vocabulary_file", "weighted_sparse_column"),
@@ -112,6 +116,7 @@ SUPPLIED: dict[str, str] = {
     "tf.contrib.learn.utils.build_parsing_serving_input_fn": "build_parsing_serving_input_fn",
     "tf.contrib.learn.utils.build_default_serving_input_fn": "build_default_serving_input_fn",
     **{f"tf.contrib.learn.io.{name}": f"learn_{name}" for name in ("numpy_input_fn", "pandas_input_fn")},
+    **{f"tf.contrib.learn.{module}{name}": name for module in ("", "io.") for name in _LEARN_READERS},
     **{f"tf.contrib.learn.{name}": f"learn_{name}" for name in ("regression_head", "multi_class_head")},
     "tf.contrib.learn.monitors.ValidationMonitor": "ValidationMonitor",
     **{
