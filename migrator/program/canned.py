@@ -91,7 +91,7 @@ def write_out(files: Sequence[ParsedFile], texts: Mapping[Path, str]) -> list[Pa
     made = []
     for file in files:
         others = [bare(text) for path, text in texts.items() if path != file.path] if _may_hold(file) else []
-        made.append(_Writer(file, exported, others, texts).write() if _may_hold(file) else file)
+        made.append(_Writer(file, exported, files, others, texts).write() if _may_hold(file) else file)
     return made
 
 
@@ -187,11 +187,13 @@ class _Metrics:
 class _Writer:
     """Writes out what stands in a file; `exported` says that the program exports its models, to be served.
 
-    `others` are the texts of the other files, without what is no code, `texts` those of all files.
+    `files` are those that it may import, `others` the texts of the other files, without what is no code, `texts` those
+    of all files.
     """
 
     file: ParsedFile
     exported: bool
+    files: Sequence[ParsedFile] = ()
     others: Sequence[str] = ()
     texts: Mapping[Path, str] = field(default_factory=dict)
     edits: list[Edit] = field(default_factory=list)
@@ -375,7 +377,7 @@ class _Writer:
         return define
 
     def _count(self, node: cst.BaseExpression) -> float | None:
-        return number_at(self.file, node)
+        return number_at(self.file, node, self.files)
 
     def _head_of(
         self,

@@ -57,12 +57,12 @@ def values_at(program: Program, argument: cst.CSTNode | None) -> list[Value]:
     return list(dict.fromkeys(values))
 
 
-def number_at(file: ParsedFile, argument: cst.BaseExpression) -> float | None:
-    """The number that an argument of a call always is; None where it is not known."""
+def number_at(file: ParsedFile, argument: cst.BaseExpression, files: Iterable[ParsedFile] = ()) -> float | None:
+    """The number that an argument of a call always is; None where it is not known. `files` are those it may import."""
     literal = number(argument)
     if literal is not None:
         return literal
-    program = program_of(file)
+    program = program_of(file, files)
     found = {one.value if isinstance(one, Constant) else None for one in values_at(program, argument)}
     only = found.pop() if len(found) == 1 and program.is_complete else None
     return float(only) if isinstance(only, (int, float)) and not isinstance(only, bool) else None

@@ -471,6 +471,19 @@ def test_a_number_of_classes_that_has_a_name_in_the_function() -> None:
     assert [f.code for f in findings if f.severity is Severity.MANUAL] == ["TFM190"]
 
 
+def test_a_number_of_classes_that_another_file_has() -> None:
+    data = "import tensorflow as tf\n\nKINDS = ['a', 'b', 'c']\n"
+    text = canned("tf1.estimator.LinearClassifier(columns, n_classes=len(data.KINDS))")
+    new, findings = run_project({"train.py": f"import data\n{text}", "data.py": data})["train.py"]
+    assert "units=len(data.KINDS)" in new and not [f for f in findings if f.severity is Severity.MANUAL]
+    changes = f"{data}KINDS.append(input())\n"
+    _, findings = run_project({"train.py": f"import data\n{text}", "data.py": changes})["train.py"]
+    assert "TFM192" not in [f.code for f in findings]  # four, whatever is read
+    unknown = data.replace("['a', 'b', 'c']", "input().split()")
+    _, findings = run_project({"train.py": f"import data\n{text}", "data.py": unknown})["train.py"]
+    assert "TFM192" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
 def test_an_estimator_that_is_made_in_a_method() -> None:
     text = f"""{TOP[: TOP.index("def main")]}class Trainer:
     def __init__(self, rate):
