@@ -53,6 +53,8 @@ def call_builtin(machine: Machine, name: str, given: Arguments, site: Site) -> V
 
 def _sequence(kind: str) -> Callable[[Machine, Arguments, Site], Value | None]:
     def make(machine: Machine, given: Arguments, site: Site) -> Value | None:
+        if given.kwargs or len(given.args) > 1:
+            return None
         if not given.args:
             return machine.sequence(site, kind, ())
         content, items = machine.content_of(given.args[0]), machine.elements(given.args[0])
@@ -257,6 +259,12 @@ def lineage(owner: Class) -> list[Class]:
     return found
 
 
+def is_enumeration(owner: Class) -> bool:
+    """Whether the names that a class gives values are its members, and not those values themselves."""
+    bases = [base for one in lineage(owner) for base in one.bases if not isinstance(base, Class)]
+    return bool(bases) and all(isinstance(base, Symbol) and base.name == "enum.Enum" for base in bases)
+
+
 def _iter(machine: Machine, given: Arguments, site: Site) -> Value | None:
     items = machine.elements(given.args[0]) if len(given.args) == 1 else None
     if items is None:
@@ -290,6 +298,7 @@ _FUNCTIONS: dict[str, Callable[[Machine, Arguments, Site], Value | None]] = {
     "callable": _callable,
     "dict": _dict,
     "collections.OrderedDict": _dict,
+    "collections.deque": _sequence("deque"),
     "enumerate": _enumerate,
     "filter": _filter,
     "frozenset": _sequence("set"),
@@ -312,6 +321,9 @@ _FUNCTIONS: dict[str, Callable[[Machine, Arguments, Site], Value | None]] = {
     "zip": _zip,
 }
 
+
+#: Functions that are computed here; others are calls of libraries.
+KNOWN = frozenset(_FUNCTIONS) | frozenset(LIBRARY)
 
 # -- methods -----------------------------------------------------------------------------------------------------------
 
@@ -489,6 +501,8 @@ _OF_SEQUENCES: dict[str, Callable[[Machine, Value, Elements, Arguments, Site], V
     "update": lambda m, o, c, g, s: _extend(m, o, c, g, s) if g.args else None,
     "insert": lambda m, o, c, g, s: _insert(m, o, c, g, s) if len(g.args) == 2 else None,
     "pop": _take,
+    "popleft": lambda m, o, c, g, s: _take(m, o, c, Arguments((Constant(s, 0),)), s),
+    "appendleft": lambda m, o, c, g, s: _insert(m, o, c, Arguments((Constant(s, 0), *g.args)), s),
     "reverse": _turned,
     "sort": _lost,
     "remove": _lost,
@@ -497,4 +511,4 @@ _OF_SEQUENCES: dict[str, Callable[[Machine, Value, Elements, Arguments, Site], V
     "clear": lambda m, o, c, g, s: _put(m, o, Elements(), s),
 }
 
-__all__ = ["call_builtin", "call_method", "lineage"]
+__all__ = ["KNOWN", "call_builtin", "call_method", "is_enumeration", "lineage"]

@@ -6,9 +6,10 @@ from functools import lru_cache
 
 import libcst as cst
 
-from migrator.ir.builtin import call_builtin, call_method, lineage
+from migrator.ir.builtin import KNOWN, call_builtin, call_method, is_enumeration, lineage
+from migrator.ir.expressions import item
 from migrator.ir.machine import Arguments, Machine, where_there
-from migrator.ir.operators import BUILTINS, LIBRARY
+from migrator.ir.operators import BUILTINS
 from migrator.ir.store import ABSENT, Elements
 from migrator.ir.values import (
     Class,
@@ -43,6 +44,8 @@ _EFFECTS = (
 )
 _AGAIN = 3  # how often a function may be inside of itself
 _PLAIN_DECORATORS = ("functools.lru_cache", "functools.cache", "functools.wraps", "abc.abstractmethod", "tf.function")
+#: Functions that make one which asks what it is given for something.
+_GETTERS = ("operator.itemgetter", "operator.attrgetter", "operator.methodcaller")
 _MARKS = ("property", "staticmethod", "classmethod")
 #: What keeps its arguments as attributes, and its parameters in their order.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -82,9 +85,26 @@ def call(machine: Machine, callee: Value, given: Arguments, site: Site) -> Value
             return machine.call(method, given, site)
     if isinstance(callee, Operation) and callee.symbol == "getattr" and isinstance(callee.args[1], Constant):
         return _operation(machine, f".{callee.args[1].value}", (callee.args[0],), given, site)
+    if isinstance(callee, Operation) and callee.symbol in _GETTERS and len(given.args) == 1 and given.known:
+        found = _got(machine, callee, given.args[0], site)
+        if found is not None:
+            return found
     if not isinstance(callee, Operation):
         machine.lose(given.values, "a call of what is not known")
     return _operation(machine, "call", (callee,), given, site)
+
+
+def _got(machine: Machine, getter: Operation, owner: Value, site: Site) -> Value | None:
+    """What `itemgetter(0)(owner)` and its kin give, for one name or key."""
+    first, *rest = getter.args
+    if getter.symbol == "operator.itemgetter":
+        return item(machine, owner, first, site) if not rest else None
+    if not isinstance(first, Constant) or not isinstance(first.value, str) or "." in first.value:
+        return None
+    found = attribute(machine, owner, first.value, site)
+    if getter.symbol == "operator.methodcaller":
+        return machine.call(found, Arguments(tuple(rest), getter.kwargs), site)
+    return found if not rest else None
 
 
 def _call_either(machine: Machine, callee: Either, given: Arguments, site: Site) -> Value:
@@ -144,7 +164,11 @@ def _call_symbol(machine: Machine, callee: Symbol, given: Arguments, site: Site)
         return _copied(machine, given.args[0], name == "copy.deepcopy", site)
     if name in ("tf.app.run", "absl.app.run", "tf.compat.v1.app.run"):
         return _run_main(machine, given, site)
-    if name in BUILTINS or name in LIBRARY or name == "collections.OrderedDict":
+    if name == "typing.cast" and len(given.args) == 2 and given.known:
+        return given.args[1]
+    if name in _GETTERS and given.args and given.known:
+        return machine.operation(site, name, *given.args, **given.kwargs)
+    if name in BUILTINS or name in KNOWN:
         found = call_builtin(machine, name, given, site)
         if found is not None:
             return found
@@ -303,6 +327,8 @@ def _bind(machine: Machine, function: Function, given: Arguments, scope: Scope, 
 
 
 def _make(machine: Machine, owner: Class, given: Arguments, site: Site) -> Value:
+    if is_enumeration(owner) and len(given.args) == 1 and given.known:
+        return _member(machine, owner, given.args[0], site)
     made = Object(site, owner)
     if owner.is_data:
         names = [name for one in reversed(lineage(owner)) for name in _annotated(one.node)]
@@ -317,6 +343,18 @@ def _make(machine: Machine, owner: Class, given: Arguments, site: Site) -> Value
     if records:
         return _fill(machine, made, records[0].fields, given, site)
     return made
+
+
+def _member(machine: Machine, owner: Class, value: Value, site: Site) -> Value:
+    """The member of an enumeration that has a value."""
+    held = machine.store.held(owner.scope).values()
+    for one in [one for one in held if isinstance(one, Object) and one.of is owner]:
+        own = machine.store.get((one, "value"))
+        if not isinstance(own, Constant) or not isinstance(value, Constant):
+            break
+        if own.value == value.value:
+            return one
+    return Unknown(site, f"which member of `{owner.name}` is not known")
 
 
 def _make_record(machine: Machine, record: Record, fields: tuple[str, ...], given: Arguments, site: Site) -> Value:
@@ -457,6 +495,17 @@ def _bound(machine: Machine, owner: Value, name: str, found: Value, site: Site) 
     return found
 
 
+def _tuple_fields(value: Value) -> tuple[str, ...] | None:
+    """The names of the elements of a named tuple."""
+    if not isinstance(value, Object):
+        return None
+    if isinstance(value.of, Record):
+        return value.of.fields
+    every = lineage(value.of)
+    is_tuple = any(isinstance(base, Symbol) and base.name == "typing.NamedTuple" for one in every for base in one.bases)
+    return tuple(name for one in reversed(every) for name in _annotated(one.node)) if is_tuple else None
+
+
 def elements(machine: Machine, value: Value) -> list[Value] | None:
     """What going over a value gives; None where it is not known."""
     content, entries = machine.content_of(value), machine.entries_of(value)
@@ -466,8 +515,9 @@ def elements(machine: Machine, value: Value) -> list[Value] | None:
         return None if entries.more else [where_there(machine, one, key) for key, one in entries.items.values()]
     if isinstance(value, Constant) and isinstance(value.value, (str, bytes)):
         return [Constant(value.site, one) for one in value.value]
-    if isinstance(value, Object) and isinstance(value.of, Record):
-        found = [machine.store.get((value, name)) for name in value.of.fields]
+    fields = _tuple_fields(value)
+    if fields is not None:
+        found = [machine.store.get((value, name)) for name in fields]
         return [one for one in found if isinstance(one, Value)]
     return None
 

@@ -55,10 +55,21 @@ COMPARISONS: dict[type[cst.BaseCompOp], tuple[str, Callable[[Any, Any], Any]]] =
 _FOLDED = ("abs", "bool", "bytes", "chr", "divmod", "float", "hash", "hex", "int", "len", "max", "min", "ord", "pow")
 FOLDED: dict[str, Callable[..., Any]] = {name: getattr(builtins, name) for name in (*_FOLDED, "repr", "round", "str")}
 BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_")) | {"__import__"}
+_OPERATORS = (
+    *("eq", "ne", "lt", "le", "gt", "ge", "contains", "not_"),
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "neg"),
+)
 #: Functions of the standard library that compute a value of constants and do nothing else.
 LIBRARY: dict[str, Callable[..., Any]] = {
     **{f"re.{one.__name__}": one for one in (re.match, re.search, re.fullmatch, re.findall, re.split, re.sub)},
     **{f"math.{one.__name__}": one for one in (math.ceil, math.exp, math.floor, math.log, math.pow, math.sqrt)},
+    **{
+        f"operator.{name}": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "contains", "not_")
+    },
+    **{
+        f"operator.{name}": getattr(operator, name)
+        for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "neg")
+    },
 }
 _LARGEST = 1 << 16  # characters, or bits: what a constant may grow to
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.ir.builtin import lineage
+from migrator.ir.builtin import is_enumeration, lineage
 from migrator.ir.expressions import assign, augmented, defaults_of, delete, give
-from migrator.ir.machine import Arguments, File, Machine, may_be_absent, present
+from migrator.ir.machine import Arguments, File, Machine, identity, may_be_absent, present
 from migrator.ir.store import ABSENT, Elements, Entries, Key
 from migrator.ir.values import (
     Class,
@@ -234,11 +234,31 @@ def _class(machine: Machine, node: cst.ClassDef, scope: Scope) -> bool:
     machine.classes.append(made)
     goes_on = machine.run(node.body, inner)
     machine.classes.pop()
+    if is_enumeration(made):
+        _make_members(machine, made)
     for decorator, name in zip(reversed(decorators), reversed(names)):
         if name != "dataclasses.dataclass":
             made = machine.call(decorator, Arguments((made,)), site)
     give(machine, node.name.value, made, scope)
     return goes_on
+
+
+def _make_members(machine: Machine, owner: Class) -> None:
+    """The members of an enumeration, by the values that its body gives names; two names of one value are one member."""
+    members: dict[object, Object] = {}
+    for name, value in machine.store.held(owner.scope).items():
+        if (
+            name.startswith("_")
+            or isinstance(value, (Function, Class))
+            or (isinstance(value, Operation) and value.args)
+        ):
+            continue
+        member = members.get(identity(value))
+        if member is None:
+            member = members[identity(value)] = Object(owner.site, owner)
+            machine.store.set((member, "value"), value)
+            machine.store.set((member, "name"), Constant(owner.site, name))
+        machine.store.set((owner.scope, name), member)
 
 
 # -- branches ----------------------------------------------------------------------------------------------------------
