@@ -7,7 +7,8 @@ asked (`stack.append(x)`, then `stack.pop()`) is a name in its place, where the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -17,11 +18,13 @@ from migrator.ir.files import Parsed, Together
 from migrator.ir.machine import TooMuch
 from migrator.ir.operators import BUILTINS
 from migrator.ir.store import Key
-from migrator.ir.values import Constant, Either, Module, Object, Scope, Table, Unknown, Value
+from migrator.ir.values import Constant, Either, Module, Object, Record, Scope, Table, Unknown, Value
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import Form, bound_in, changes_in, read_bindings
-from migrator.program.calls import calls_in, functions_in, is_docstring, is_none, nodes_in
-from migrator.program.parsed import ParsedFile, name_nodes
+from migrator.names.standard import STANDARD_MODULES
+from migrator.program.calls import calls_in, functions_in, is_docstring, is_none, nodes_in, parameters_of
+from migrator.program.modes import ALL, ModeNames
+from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.scopes import path_to
 
 _ENDS = (cst.Raise, cst.Assert, cst.Try, cst.TryStar, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.With)
@@ -31,6 +34,8 @@ _UNSEEN = ("setattr", "globals", "vars", "exec", "eval")
 _PUTS = ("append", "appendleft", "insert")
 _TAKES = ("pop", "popleft")
 _MADE = ("list", "collections.deque")
+_MODE = "mode"
+_TELLING_OF_MODES = (cst.Comparison, cst.Call, cst.Subscript, cst.Attribute, cst.BooleanOperation, cst.UnaryOperation)
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,14 @@ class Watched(Evaluator):
         self.seen.setdefault(node, []).append(made)
         return found
 
-    def follow(self, file: ParsedFile, function: cst.FunctionDef, elsewhere: Callable[[str], bool]) -> bool:
-        """Runs a function with parameters that are not known; whether all of it was followed.
+    def follow(
+        self,
+        file: ParsedFile,
+        function: cst.FunctionDef,
+        elsewhere: Callable[[str], bool],
+        given: Mapping[str, object] | None = None,
+    ) -> bool:
+        """Runs a function with parameters that are not known, but for `given` ones; whether all of it was followed.
 
         What functions change in the module's names, or other files may, is not known either.
         """
@@ -95,7 +106,10 @@ class Watched(Evaluator):
             for one in bound:
                 if one.form is Form.PARAMETER:
                     names = Constant(None, scope.name), Constant(None, one.name)
-                    self.store.set((scope, one.name), self.operation(None, "parameter", *names))
+                    value: Value = self.operation(None, "parameter", *names)
+                    if given is not None and one.name in given:
+                        value = Constant(None, given[one.name])
+                    self.store.set((scope, one.name), value)
             self.scopes = [scope]
             region = self.enter("call")
             self.seen.clear()
@@ -108,9 +122,12 @@ class Watched(Evaluator):
 def _changed_by_functions(file: ParsedFile) -> set[str]:
     """The names of a module whose values its functions change, or parts of them."""
     found: set[str] = set()
+    imported = {one.name for one in read_bindings(file.module) if one.form is Form.IMPORTED and one.level == 0}
     for function in functions_in(file.module):
         own = {one.name for one in bound_in(function)}
-        found |= {one.name for one in changes_in(function)} - own
+        # What a library's function does is not known to change the library: `tf.estimator.train_and_evaluate(...)`.
+        changes = [one for one in changes_in(function) if one.form is not Form.CALLED or one.name not in imported]
+        found |= {one.name for one in changes} - own
     return found | {one.name for one in read_bindings(file.module) if one.form is Form.SCOPED}
 
 
@@ -142,6 +159,12 @@ def known_values(
     `elsewhere` says whether a name stands in another file.
     """
     for function in functions:
+        told = _modes_said(file, function, elsewhere)
+        if told:
+            return Known({}, told)
+        idle = _idle(file, function) or _unread(file, function)
+        if idle:
+            return Known(idle, {})
         asked = list(_candidates(file, function))
         stacks = list(_stacks(file, function))
         tests = list(_tests(file, function))
@@ -164,6 +187,17 @@ def known_values(
     return None
 
 
+def text_of(call: cst.Call) -> str | None:
+    """The text that a method of a text gives, where everything in the call is written out."""
+    if not isinstance(call.func, cst.Attribute) or not isinstance(call.func.value, cst.SimpleString):
+        return None
+    if any(isinstance(node, cst.Name) for arg in call.args for node in nodes_in(arg.value)):
+        return None
+    machine = Evaluator(Together.of([]))
+    found = machine.value(call, Scope("text", frozenset(), None, machine.nowhere.path, "module"))
+    return found.value if isinstance(found, Constant) and isinstance(found.value, str) else None
+
+
 # -- expressions that give one of their parts --------------------------------------------------------------------------
 
 
@@ -176,14 +210,45 @@ def _candidates(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.Bas
     for node in nodes_in(function.body):
         if node in inside or file.may_have_comment(node):
             continue
-        if isinstance(node, cst.Subscript) and isinstance(node.value, (cst.Call, cst.List, cst.Tuple, cst.Dict)):
-            yield node
+        if isinstance(node, (cst.Subscript, cst.Attribute, cst.BooleanOperation)):
+            if _is_of_made(file, node):
+                yield node
         elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args:
             name = node.func.value
             own = inner.get(name) if name in inner else None if name in local else file.functions.get(name)
             is_python = name in BUILTINS and name not in bound and name not in file.imports.star_names
-            if is_python or (own is not None and _only_computes(own)):
+            if is_python or (own is not None and _only_computes(own)) or _is_of_python(file, node):
                 yield node
+        elif isinstance(node, cst.Call) and not isinstance(node.func, cst.Name) and _is_of_python(file, node):
+            yield node
+
+
+def _is_of_made(file: ParsedFile, node: cst.Subscript | cst.Attribute | cst.BooleanOperation) -> bool:
+    """Whether an expression chooses from what is made there: `[x, y][0]`, `Pair(x, y).first`, `None or f(x)`."""
+    if isinstance(node, cst.Subscript):
+        return isinstance(node.value, (cst.Call, cst.List, cst.Tuple, cst.Dict))
+    if isinstance(node, cst.Attribute):
+        return isinstance(node.value, cst.Call) and _is_of_python(file, node.value)
+    return bool(calls_in(node))
+
+
+def _is_of_python(file: ParsedFile, call: cst.Call) -> bool:
+    """Whether what is called is Python's: of its library, a lambda, or of a container that is written out there.
+
+    What a call gives may be called in turn, or asked for an attribute: `operator.itemgetter(0)([x])`. A class of the
+    file is one of those, too.
+    """
+    func: cst.CSTNode = call
+    while isinstance(func, (cst.Call, cst.Attribute)):
+        origin = file.imports.resolve(func) if isinstance(func, cst.Attribute) else None
+        if origin is not None:
+            return origin.partition(".")[0] in STANDARD_MODULES
+        func = func.func if isinstance(func, cst.Call) else func.value
+    if isinstance(func, cst.Name):
+        origin = file.imports.resolve(func)
+        is_made = func.value in file.classes or func.value in file.constants
+        return origin.partition(".")[0] in STANDARD_MODULES if origin is not None else is_made
+    return isinstance(func, (cst.Lambda, cst.Dict, cst.List, cst.Tuple))
 
 
 def _only_computes(function: cst.FunctionDef) -> bool:
@@ -224,7 +289,14 @@ def _only_makes(whole: Evaluated, inner: Evaluated) -> bool:
     """Whether an expression writes nothing into what was there before, beside what its part does."""
     others = {key[0] for key, value in whole.wrote.items() if inner.wrote.get(key) is not value}
     # What is not known, and an object without attributes, held nothing before and may have been there all the same.
-    return all(isinstance(one, (Scope, Items, Table)) and one not in whole.before for one in others)
+    return all(_holds_at_once(one) and one not in whole.before for one in others)
+
+
+def _holds_at_once(one: object) -> bool:
+    """Whether something holds what it is for from when it is made: a container, or an object of a class with fields."""
+    if isinstance(one, Object):
+        return bool(one.of.fields) if isinstance(one.of, Record) else one.of.is_data
+    return isinstance(one, (Scope, Items, Table))
 
 
 # -- what is there or not ----------------------------------------------------------------------------------------------
@@ -283,6 +355,160 @@ def _decided(watched: Watched, tests: Sequence[cst.If | cst.IfExp]) -> Known | N
             lines[node] = [first.with_changes(leading_lines=above), *rest]
         known.append((node.test, holds))
     return Known(lines, expressions, decided=tuple(known)) if known else None
+
+
+# -- the mode ----------------------------------------------------------------------------------------------------------
+
+
+def _modes_said(
+    file: ParsedFile, function: cst.FunctionDef, elsewhere: Callable[[str], bool]
+) -> dict[cst.CSTNode, cst.BaseExpression]:
+    """`Phase(mode) is Phase.TRAIN` and `phase.train`: the modes that an expression is True in, as `mode == "train"`.
+
+    Those are said that the readers of modes do not see through: they know of no classes and tables.
+    """
+    bound = [one for one in bound_in(function) if one.name == _MODE]
+    if [one.form for one in bound] != [Form.PARAMETER] or not any(
+        one.name.value == _MODE for one in parameters_of(function)
+    ):
+        return {}
+    asked = list(_mode_tests(file, function))
+    found: dict[cst.BaseExpression, dict[str, Value]] = {node: {} for node in asked}
+    for mode in sorted(ALL) if asked else ():
+        watched = Watched(Parsed(file.path, file.module))
+        if not watched.follow(file, function, elsewhere, {_MODE: mode}):
+            return {}
+        for node in asked:
+            values = watched.seen.get(node, [])
+            if len(values) > 1:
+                return {}
+            if values:
+                found[node][mode] = values[0].value
+    said: dict[cst.CSTNode, cst.BaseExpression] = {}
+    for node, values_of in found.items():
+        answers = {mode: value.value for mode, value in values_of.items() if isinstance(value, Constant)}
+        if (
+            len(answers) != len(values_of)
+            or set(map(type, answers.values())) != {bool}
+            or len(set(answers.values())) < 2
+        ):
+            continue
+        if not any(node in set(nodes_in(other)) for other in said):
+            said[node] = _said_of_modes([mode for mode in sorted(answers) if answers[mode]])
+    return said
+
+
+def _mode_tests(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+    """Expressions that may say something of the mode where that is asked: tests, arguments, values of names."""
+    names = ModeNames(file.imports, _MODE, functions=file.functions)
+    inside = {node for one in nodes_in(function.body) if isinstance(one, _INNER) for node in nodes_in(one)}
+    about = {_MODE}
+    for one in bound_in(function):
+        if one.value is not None and names_in(one.value) & about and names.when(one.value) is None:
+            about.add(one.name)
+    for node in nodes_in(function.body):
+        above = file.parents.get(node)
+        is_test = isinstance(above, (cst.If, cst.IfExp, cst.While)) and above.test is node
+        is_value = isinstance(above, (cst.Arg, cst.Assign, cst.BooleanOperation, cst.UnaryOperation))
+        if not (is_test or is_value) or node in inside or not isinstance(node, _TELLING_OF_MODES):
+            continue
+        if names_in(node) & about and not file.may_have_comment(node) and names.when(node) is None:
+            yield node
+
+
+def _said_of_modes(modes: Sequence[str]) -> cst.BaseExpression:
+    """`mode == "train"`, or `mode in (...)`."""
+    texts = [cst.SimpleString(f'"{mode}"') for mode in modes]
+    if len(texts) == 1:
+        return cst.Comparison(cst.Name(_MODE), [cst.ComparisonTarget(cst.Equal(), texts[0])])
+    every = cst.Tuple([cst.Element(one) for one in texts])
+    return cst.Comparison(cst.Name(_MODE), [cst.ComparisonTarget(cst.In(), every)])
+
+
+# -- containers that nobody asks --------------------------------------------------------------------------------------
+
+
+def _idle(file: ParsedFile, function: cst.FunctionDef) -> dict[cst.BaseStatement, list[cst.BaseStatement]]:
+    """`end_points = {}` and `end_points["net"] = net`, where nothing reads the dict: the lines go."""
+    found: dict[cst.BaseStatement, list[cst.BaseStatement]] = {}
+    bound = bound_in(function)
+    names = Counter(one.name for one in bound)
+    for one in bound:
+        made = one.value if one.form is Form.ASSIGNED and one.target is one.place and names[one.name] == 1 else None
+        line = file.parents.get(one.node)
+        if made is None or not _is_empty(file, made) or not isinstance(line, cst.SimpleStatementLine):
+            continue
+        if len(line.body) != 1 or (isinstance(one.node, cst.Assign) and len(one.node.targets) != 1):
+            continue
+        uses = [node for node in name_nodes(function) if node.value == one.name and node is not one.place]
+        puts = [_put_line(file, node) for node in uses]
+        lines = [put for put in puts if put is not None]
+        if not lines or len(lines) != len(puts) or any(file.may_have_comment(each.body[0]) for each in (line, *lines)):
+            continue
+        found.update({each: [] for each in (line, *lines)})
+    return found
+
+
+def _unread(file: ParsedFile, function: cst.FunctionDef) -> dict[cst.BaseStatement, list[cst.BaseStatement]]:
+    """`phase = Phase(mode == TRAIN, mode == EVAL)`, where nothing asks the named tuple any more: the line goes."""
+    found: dict[cst.BaseStatement, list[cst.BaseStatement]] = {}
+    said = Counter(node.value for node in name_nodes(function))
+    for one in bound_in(function):
+        made, line = one.value, file.parents.get(one.node)
+        if one.form is not Form.ASSIGNED or said[one.name] != 1 or one.target is not one.place:
+            continue
+        if not isinstance(made, cst.Call) or not _is_of_tuple(file, made) or any(map(calls_in, made.args)):
+            continue
+        if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and not file.may_have_comment(one.node):
+            if isinstance(one.node, cst.Assign) and len(one.node.targets) == 1:
+                found[line] = []
+    return found
+
+
+def _is_of_tuple(file: ParsedFile, call: cst.Call) -> bool:
+    """Whether a call makes a named tuple of the file."""
+    kind = file.constants.get(call.func.value) if isinstance(call.func, cst.Name) else None
+    if isinstance(kind, cst.Call):
+        return file.imports.resolve(kind.func) == "collections.namedtuple"
+    owner = file.classes.get(call.func.value) if isinstance(call.func, cst.Name) else None
+    bases = [file.imports.resolve(base.value) for base in owner.bases] if owner is not None else []
+    return bases == ["typing.NamedTuple"] and owner is not None and not functions_in(owner.body)
+
+
+def _put_line(file: ParsedFile, node: cst.Name) -> cst.SimpleStatementLine | None:
+    """The line that only puts names and constants into a container."""
+    above = file.parents.get(node)
+    around = file.parents.get(above) if above is not None else None
+    small: cst.CSTNode | None = None
+    given: list[cst.CSTNode] = []
+    if isinstance(above, cst.Subscript) and above.value is node and isinstance(around, cst.AssignTarget):
+        small = file.parents.get(around)
+        assert isinstance(small, cst.Assign)
+        given = [*above.slice, small.value]
+        if len(small.targets) != 1:
+            return None
+    elif isinstance(above, cst.Attribute) and isinstance(around, cst.Call) and around.func is above:
+        small = file.parents.get(around)
+        given = [arg.value for arg in around.args]
+        if not isinstance(small, cst.Expr) or above.attr.value not in (*_PUTS, "add"):
+            return None
+    line = file.parents.get(small) if small is not None else None
+    quiet = (cst.Name, cst.Attribute, cst.SimpleString, cst.BaseNumber, cst.SubscriptElement, cst.Index, cst.Dot)
+    if not given or not all(isinstance(part, quiet) for one in given for part in nodes_in(one)):
+        return None
+    return line if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+
+
+def _is_empty(file: ParsedFile, made: cst.BaseExpression) -> bool:
+    """Whether an expression makes a list, set or dict with nothing in it."""
+    if isinstance(made, (cst.List, cst.Dict)):
+        return not made.elements
+    if not isinstance(made, cst.Call) or made.args:
+        return False
+    named = file.imports.resolve(made.func)
+    if named is None and isinstance(made.func, cst.Name) and made.func.value not in file.names_at_top:
+        named = made.func.value
+    return named in (*_MADE, "dict", "set", "collections.OrderedDict")
 
 
 # -- lists that are asked for what was put into them ------------------------------------------------------------------
@@ -399,4 +625,4 @@ def _named(file: ParsedFile, watched: Watched, function: cst.FunctionDef, stack:
     return Known(new, expressions, made=frozenset(names.values()))
 
 
-__all__ = ["Known", "known_values"]
+__all__ = ["Known", "known_values", "text_of"]

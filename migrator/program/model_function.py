@@ -28,7 +28,7 @@ from migrator.program.loss import (
     taken_by_key,
 )
 from migrator.program.metrics import read_metrics
-from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
+from migrator.program.modes import ALL, EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.refusals import Refusals
 from migrator.program.summaries import only_summarizes, summary_symbol
@@ -185,7 +185,7 @@ class _Reader:
     def read(self, refusals: Refusals) -> ModelFunction | None:
         hooks = refusals.of(self._hooks, NO_SPEC_HOOKS)
         refusals.of(self._leave_out_host_calls, None)
-        metrics = refusals.of(lambda: read_metrics(self.read_body, self.of_hooks), None)
+        metrics = refusals.of(lambda: read_metrics(self.read_body, self.of_hooks | self.telling), None)
         predictions, outputs = (
             refusals.of(partial(self._piece, key, PREDICT), None) for key in ("predictions", "export_outputs")
         )
@@ -237,6 +237,9 @@ class _Reader:
         return failing + [Blocked("TFM127", self.statements[index].node, message) for index in sorted(self.telling)]
 
     def _tells_the_mode(self, statement: ModalStatement) -> bool:
+        """Whether a line tells the mode, or what is there in some of them only."""
+        if statement.modes != ALL and only_tells(self.file, statement.node):
+            return not self._gives_others(statement)
         about = self.body.names.about
         chosen = {d.name for d in self.definitions if names_in(d.value) & about and not calls_in(d.value)}
         return bool(names_in(statement.node) & (about | chosen)) and only_tells(self.file, statement.node)
@@ -247,17 +250,22 @@ class _Reader:
         asks = not names_in(node).isdisjoint(names) or of_graph(self.file, node)
         if not asks or not only_tells(self.file, node):
             return False
-        given = names_changed([node])  # by loops
-        return not any(given & names_in(other.node) for other in self.statements if other.node is not node)
+        return not self._gives_others(statement)
+
+    def _gives_others(self, statement: ModalStatement) -> bool:
+        """Whether other lines say a name that a loop gives."""
+        given = names_changed([statement.node])
+        return any(given & names_in(other.node) for other in self.statements if other is not statement)
 
     def _of_graph(self) -> set[str]:
-        """The labels, the loss, the train_op, what asks for the graph, and every name that is computed from these."""
+        """Labels, loss, train_op, metrics, what asks for the graph, and all that is computed from these."""
         found = {self.parameters.labels} - {None}
         found |= {d.name for d in self.definitions if of_graph(self.file, d.value)}
         for loop in (s.node for s in self.statements if isinstance(s.node, cst.For)):
             found |= names_changed([loop]) if of_graph(self.file, loop) else set()
         for _, bound in self.specs:
-            found |= {one.value for key in ("loss", "train_op") if isinstance(one := bound.get(key), cst.Name)}
+            parts = [bound.get(key) for key in ("loss", "train_op", "eval_metric_ops")]
+            found |= {one.value for one in parts if isinstance(one, cst.Name)}
         return self._computed_from({str(name) for name in found})
 
     # -- loss ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ _Scope = Union[cst.Module, cst.FunctionDef]
 _DEPTH = 4
 _TRAINS = ("train", "evaluate", "train_and_evaluate")
 _DRIVING = (*_TRAINS, "predict", "export_savedmodel", "export_saved_model")
+_PROCESSORS = ("/cpu:0", "/device:cpu:0", "cpu:0", "/cpu", "cpu")
 #: What makes something else than operations.
 _NO_OPERATIONS = ("_partitioner", "_initializer", "_regularizer", "Optimizer", "tf.get_collection")
 
@@ -273,7 +274,7 @@ def _said_to_be(test: cst.BaseExpression) -> str | None:
 
 
 def loops_once(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
-    """`for a in [b]: train_and_evaluate(estimator, *a)`, a loop of one turn that trains: `a = b` and its lines."""
+    """`for a in [b]: train_and_evaluate(estimator, *a)`, a loop of one turn: `a = b` and its lines."""
     found: Lines = {}
     scopes: list[_Scope] = [file.module, *filter(is_concerned, functions_in(file.module))]
     for loop in [node for scope in scopes for node in nodes_in(scope) if isinstance(node, cst.For)]:
@@ -282,12 +283,91 @@ def loops_once(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]
         if len(items) != 1 or not isinstance(items[0], cst.Element) or loop.orelse is not None or not body:
             continue
         leaves = any(isinstance(one, (cst.Break, cst.Continue)) for one in nodes_in(loop.body))
-        trains = any((dotted(call.func) or "").rpartition(".")[2] in _TRAINS for call in calls_in(loop.body))
-        if leaves or not trains or loop.asynchronous is not None or file.may_have_comment(loop.iter):
+        if leaves or loop.asynchronous is not None or file.may_have_comment(loop.iter):
             continue
         given = cst.Assign([cst.AssignTarget(loop.target)], items[0].value)
         found[loop] = [cst.SimpleStatementLine([given], leading_lines=loop.leading_lines), *body]
         return found
+    return found
+
+
+def names_told(file: ParsedFile) -> Names:
+    """`globals()["rate"]` and `getattr(sys.modules[__name__], "model_fn")`: the name of the module itself.
+
+    Only where nothing around has that name, too.
+    """
+    found: Names = {}
+    bound = read_bindings(file.module)
+    own = {one.name for one in bound if one.scope is None}
+    for node in nodes_in(file.module):
+        name = _told_name(file, node)
+        if name is None or name not in own or file.may_have_comment(node):
+            continue
+        around = [one.name for one in bound if one.scope is not None]
+        if name not in around and not isinstance(file.parents.get(node), (cst.AssignTarget, cst.AugAssign, cst.Del)):
+            found[node] = cst.Name(name)
+    return found
+
+
+def _told_name(file: ParsedFile, node: cst.CSTNode) -> str | None:
+    """The text by which an expression asks the module for one of its names."""
+    said: cst.BaseExpression | None = None
+    if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+        asked = node.value
+        is_all = isinstance(asked, cst.Call) and dotted(asked.func) == "globals" and not asked.args
+        said = node.slice[0].slice.value if is_all and "globals" not in file.names_at_top else None
+    elif isinstance(node, cst.Call) and dotted(node.func) == "getattr" and len(node.args) == 2:
+        of = node.args[0].value
+        index = of.slice[0].slice if isinstance(of, cst.Subscript) and len(of.slice) == 1 else None
+        is_module = isinstance(of, cst.Subscript) and file.imports.resolve(of.value) == "sys.modules"
+        is_own = isinstance(index, cst.Index) and dotted(index.value) == "__name__"
+        said = node.args[1].value if is_module and is_own and "getattr" not in file.names_at_top else None
+    text = said.evaluated_value if isinstance(said, cst.SimpleString) else None
+    return text if isinstance(text, str) and text.isidentifier() else None
+
+
+def comprehensions_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
+    """`[estimator.train(...) for _ in range(3)]`, whose list nobody takes: a loop."""
+    found: Lines = {}
+    scopes: list[_Scope] = [file.module, *filter(is_concerned, functions_in(file.module))]
+    for scope in scopes:
+        for line in lines_of(scope):
+            small = line.body[0] if len(line.body) == 1 else None
+            made = small.value if isinstance(small, cst.Expr) else None
+            if not isinstance(made, cst.ListComp) or file.may_have_comment(made):
+                continue
+            loop = made.for_in
+            given = {one.value for one in name_nodes(loop.target)}
+            is_own = all(sum(one.value == name for one in name_nodes(scope)) == _said(made, name) for name in given)
+            if loop.inner_for_in is not None or loop.ifs or loop.asynchronous is not None or not is_own:
+                continue
+            body = cst.IndentedBlock([cst.SimpleStatementLine([cst.Expr(made.elt)])])
+            found[line] = [cst.For(loop.target, loop.iter, body, leading_lines=line.leading_lines)]
+    return found
+
+
+def _said(node: cst.CSTNode, name: str) -> int:
+    return sum(one.value == name for one in name_nodes(node))
+
+
+def on_the_processor(file: ParsedFile) -> Lines:
+    """`with tf.device("/cpu:0"):` around datasets, which are nowhere else anyway: what stands inside."""
+    found: Lines = {}
+    for node in [one for one in nodes_in(file.module) if isinstance(one, cst.With)]:
+        item = node.items[0].item if len(node.items) == 1 and node.items[0].asname is None else None
+        if not isinstance(item, cst.Call) or file.imports.tensorflow(item.func) != "tf.device" or len(item.args) != 1:
+            continue
+        place = item.args[0].value
+        text = place.evaluated_value if isinstance(place, cst.SimpleString) else None
+        is_cpu = isinstance(text, str) and text.lower() in _PROCESSORS
+        symbols = [file.imports.tensorflow(call.func) or "" for call in calls_in(node.body)]
+        asked = [one for one in symbols if one]
+        data = bool(asked) and all(one.startswith(("tf.data.", "tf.compat.v1.data.")) for one in asked)
+        if is_cpu and data and isinstance(node.body, cst.IndentedBlock) and not file.may_have_comment(item):
+            first, *rest = node.body.body
+            above = [*node.leading_lines, *getattr(first, "leading_lines", ())]
+            found[node] = [first.with_changes(leading_lines=above), *rest]
+            return found
     return found
 
 
@@ -526,10 +606,17 @@ def forwarded(file: ParsedFile, call: cst.Call) -> cst.Call | None:
     `f` is its first parameter, or a name of the module that is given all parameters in their order.
     """
     function = file.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
-    if function is None or function.decorators or function.asynchronous is not None or not call.args:
+    is_static = isinstance(call.func, cst.Attribute)
+    function = _static_method(file, call.func) if isinstance(call.func, cst.Attribute) else function
+    if (
+        function is None
+        or (function.decorators and not is_static)
+        or function.asynchronous is not None
+        or not call.args
+    ):
         return None
     bound = [one for one in read_bindings(file.module) if one.name == function.name.value]
-    if [one.form for one in bound] != [Form.FUNCTION]:
+    if [one.form for one in bound] != [Form.FUNCTION] and not is_static:
         return None
     params = function.params
     rest = [params.star_arg if isinstance(params.star_arg, cst.Param) else None, params.star_kwarg]
@@ -563,6 +650,35 @@ def forwarded(file: ParsedFile, call: cst.Call) -> cst.Call | None:
     if any(arg.keyword is not None and arg.keyword.value in names for arg in others):
         return None
     return new
+
+
+def _called(file: ParsedFile, func: cst.BaseExpression) -> cst.FunctionDef | None:
+    """The function without decorators that a name is, and nothing else, or the static method of a class."""
+    if isinstance(func, cst.Attribute):
+        return _static_method(file, func)
+    function = file.functions.get(func.value) if isinstance(func, cst.Name) else None
+    if function is None or function.decorators:
+        return None
+    bound = [one for one in read_bindings(file.module) if one.name == function.name.value]
+    return function if [one.form for one in bound] == [Form.FUNCTION] else None
+
+
+def _static_method(file: ParsedFile, func: cst.Attribute) -> cst.FunctionDef | None:
+    """The static method that `Layers.dense` is, of a class that nothing but its statement binds and nothing changes."""
+    owner = file.classes.get(func.value.value) if isinstance(func.value, cst.Name) else None
+    bound = read_bindings(file.module)
+    if owner is None or owner.decorators or sum(one.name == owner.name.value for one in bound) != 1:
+        return None
+    found = [one for one in bound_in(owner) if one.name == func.attr.value]
+    made = found[0].node if len(found) == 1 else None
+    if not isinstance(made, cst.FunctionDef) or [dotted(one.decorator) for one in made.decorators] != ["staticmethod"]:
+        return None
+    asked = [
+        one for one in nodes_in(file.module) if isinstance(one, cst.Attribute) and one.attr.value == func.attr.value
+    ]
+    kept = (cst.AssignTarget, cst.AugAssign, cst.Del, cst.Element)
+    is_set = any(isinstance(file.parents.get(one), kept) for one in asked) or "setattr" in file.bare
+    return None if is_set or "staticmethod" in file.names_at_top else made
 
 
 def _is_of_module(file: ParsedFile, name: str, call: cst.Call, function: cst.FunctionDef) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, Union, cast
 import libcst as cst
 
 from migrator.findings import Finding, Severity
+from migrator.ir.calls import FIELDS
 from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindings
 from migrator.names.free import free
 from migrator.pairing import equal_zip
@@ -37,18 +38,21 @@ from migrator.program.calls import (
     written_entries,
 )
 from migrator.program.chosen_estimators import chosen
-from migrator.program.known_values import known_values
+from migrator.program.known_values import known_values, text_of
 from migrator.program.liveness import is_read_behind
 from migrator.program.nested_once import names_apart, nested_once
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
 from migrator.program.plain_lines import (
     called_lambda,
+    comprehensions_apart,
     forwarded,
     functions_by_name,
     lines_apart,
     loops_once,
     matches_apart,
     modes_apart,
+    names_told,
+    on_the_processor,
     without_forwarding_methods,
     without_globals,
     without_graphs,
@@ -80,6 +84,9 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     `elsewhere` says whether a name stands in another file: one of the top level then keeps its binding.
     """
     is_concerned = file.built or any(part in file.bare for part in (*_PARTS, "train_and_evaluate", "Session"))
+    if is_concerned and ("globals()" in file.bare or "sys.modules" in file.bare):
+        told = names_told(file)
+        file = applied(file, Edits(expressions=told)) if told else file
     if not is_concerned or _ALL_NAMES & names_in(file.module):
         return file
     made: set[str] = set()
@@ -161,7 +168,9 @@ def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
     if not lines and "assert " in text:
         lines = without_sure_asserts(file, _is_concerned)
     if not lines and "for " in text:
-        lines = loops_once(file, _is_concerned)
+        lines = loops_once(file, _is_concerned) or comprehensions_apart(file, _is_concerned)
+    if not lines and "device(" in text:
+        lines = on_the_processor(file)
     if not lines and "**" in text:
         lines = dicts_whole(file, _is_concerned)
     if not lines and "Optimizer" in text:
@@ -356,7 +365,13 @@ class _Edits:
         for call in reversed(calls_in(self.file.module)):  # the inner ones first
             if call in self.as_text or self.has_comment(call):
                 continue
-            new = self._attribute(call) or self._partial(call) or self._spread(call) or self._text(call)
+            new = (
+                self._attribute(call)
+                or self._partial(call)
+                or self._spread(call)
+                or self._text(call)
+                or self._replaced(call)
+            )
             new = new or called_lambda(self.file, call) or forwarded(self.file, call)
             if new is not None and not self._is_edited(call):
                 self.replace(call, new)
@@ -439,21 +454,27 @@ class _Edits:
         return _applied(inner, call)
 
     def _text(self, call: cst.Call) -> cst.SimpleString | None:
-        """`"{}".format("name")`, which TensorFlow is given."""
-        of = call.func.value if isinstance(call.func, cst.Attribute) and call.func.attr.value == "format" else None
+        """`"{}".format("name")`, `"_".join(["a", "b"])`, `"A".lower()`: a text that TensorFlow is given."""
         arg = self.file.parents.get(call)
         given = self.file.parents.get(arg) if isinstance(arg, cst.Arg) else None
-        if not isinstance(of, cst.SimpleString) or not isinstance(of.evaluated_value, str):
-            return None
         if not isinstance(given, cst.Call) or self.file.imports.tensorflow(given.func) is None:
             return None
-        values = [_literal(one.value) for one in call.args if not one.star and one.keyword is None]
-        if len(values) != len(call.args) or None in values:
+        text = text_of(call)
+        return cst.SimpleString(repr(text)) if text is not None else None
+
+    def _replaced(self, call: cst.Call) -> cst.Call | None:
+        """`TrainSpec(input_fn)._replace(max_steps=40)`: `TrainSpec(input_fn, max_steps=40)`."""
+        made = call.func.value if isinstance(call.func, cst.Attribute) and call.func.attr.value == "_replace" else None
+        symbol = self.file.imports.tensorflow(made.func) if isinstance(made, cst.Call) else None
+        if not isinstance(made, cst.Call) or symbol not in ("tf.estimator.TrainSpec", "tf.estimator.EvalSpec"):
             return None
-        try:
-            return cst.SimpleString(repr(of.evaluated_value.format(*values)))
-        except (IndexError, KeyError, ValueError):
+        if any(arg.star for arg in (*made.args, *call.args)) or any(arg.keyword is None for arg in call.args):
             return None
+        places = [arg for arg in made.args if arg.keyword is None]
+        named = {arg.keyword.value for arg in (*made.args, *call.args) if arg.keyword is not None}
+        whole = len(named) + len(places) == len(made.args) + len(call.args)
+        is_apart = whole and named.isdisjoint(FIELDS[symbol][: len(places)])
+        return with_arguments(made, [*made.args, *call.args]) if is_apart else None
 
     def _spread(self, call: cst.Call) -> cst.Call | None:
         """`f(**{"a": b})`, `f(**dict(a=b))`, `f(*[a, b])`."""
@@ -480,6 +501,8 @@ class _Edits:
     def keywords_of(self, node: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
         """What a dict of keywords holds: `{"a": b}` or `dict(a=b)`, also `{**{"a": b}}` and `dict({"a": b})`."""
         is_dict = self.is_builtin("dict")
+        if isinstance(node, cst.Name):
+            return self._keywords_kept(node.value)
         entries = written_entries(node, is_dict)
         parts: list[dict[str, cst.BaseExpression] | None] = []
         if entries is not None:
@@ -498,6 +521,21 @@ class _Edits:
                 return None if parts or entries is None else {}
             found = {**{name: value for name, value in found.items() if name not in more}, **more}
         return found
+
+    def _keywords_kept(self, name: str) -> dict[str, cst.BaseExpression] | None:
+        """What a dict of the module holds that nobody changes: constants, and names of TensorFlow."""
+        value = self.file.constants.get(name)
+        if value is None or isinstance(value, cst.Name) or self.elsewhere(name) or self.bindings[name] != 1:
+            return None
+        uses = [node for node in name_nodes(self.file.module) if node.value == name]
+        above = [self.file.parents.get(node) for node in uses]
+        if not all(isinstance(one, cst.AssignTarget) or (isinstance(one, cst.Arg) and one.star) for one in above):
+            return None
+        found = self.keywords_of(value)
+        known = found is not None and all(
+            _is_literal(one) or self.file.imports.tensorflow(one) is not None for one in found.values()
+        )
+        return found if known else None
 
 
 class _OfScope:
@@ -789,11 +827,12 @@ class _OfScope:
         """`c = {"a": x}`, of which only `c["a"]` is read: each of its values gets a name, and one of TensorFlow has its
         own."""
         target = small.targets[0].target
-        values = _elements(small.value)
+        values = _elements(small.value) or self._fields(small.value)
         if not values or not isinstance(target, cst.Name) or self._single(target.value) is not place:
             return
         public = all(
-            self.file.imports.tensorflow(value) is not None or self._is_function(value) for value in values.values()
+            self.file.imports.tensorflow(value) is not None or self._is_function(value) or self._is_kept(value)
+            for value in values.values()
         )
         if not self._may_go(target.value) or not (public or any(_computes(value) for value in values.values())):
             return
@@ -818,6 +857,24 @@ class _OfScope:
             self.of.replace(node, cst.Name(names[key]))
         self.edits.touched.add(target.value)
 
+    def _fields(self, node: cst.BaseExpression) -> dict[str | int, cst.BaseExpression]:
+        """What the attributes of a named tuple are given that is made there, in their order; nothing for others."""
+        if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
+            return {}
+        made = self.file.constants.get(node.func.value)
+        if not isinstance(made, cst.Call) or self.file.imports.resolve(made.func) != "collections.namedtuple":
+            return {}
+        names = _field_names(made)
+        given = [arg.keyword.value if arg.keyword is not None else None for arg in node.args]
+        keys = [name or at for name, at in zip(given, names)]
+        if len(given) != len(names) or sorted(keys) != sorted(names) or any(arg.star for arg in node.args):
+            return {}
+        return {key: arg.value for key, arg in equal_zip(keys, node.args)}
+
+    def _is_kept(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is a name of the scope that is given a value once."""
+        return isinstance(node, cst.Name) and node.value in self.bound and self._is_steady(node)
+
     def _is_function(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is the name of a function of the scope that is always this one."""
         bound = self.bound.get(node.value, ()) if isinstance(node, cst.Name) else ()
@@ -828,6 +885,10 @@ class _OfScope:
         parent = self.file.parents.get(use)
         if isinstance(parent, cst.Subscript) and parent.value is use and not self._is_stored(parent):
             return parent, _key(parent)
+        if isinstance(parent, cst.Attribute) and parent.value is use and parent.attr.value not in self.of.stored:
+            above = self.file.parents.get(parent)
+            if not (isinstance(above, cst.Call) and above.func is parent):
+                return parent, parent.attr.value
         call = self.file.parents.get(parent) if isinstance(parent, cst.Attribute) else None
         if isinstance(parent, cst.Attribute) and isinstance(call, cst.Call) and call.func is parent:
             if parent.attr.value == "get" and len(call.args) == 1 and not (call.args[0].star or call.args[0].keyword):
@@ -1302,7 +1363,12 @@ def _makes_parts(node: cst.CSTNode) -> bool:
 
 def _is_concerned(function: cst.FunctionDef) -> bool:
     """Whether a function makes, or trains, what a training program consists of."""
-    return any(_last(call.func).endswith(_PARTS) or _last(call.func) in _TRAINING for call in calls_in(function.body))
+    called = [_last(one) for call in calls_in(function.body) for one in (call.func, *_first_of_partial(call))]
+    return any(name.endswith(_PARTS) or name in _TRAINING for name in called)
+
+
+def _first_of_partial(call: cst.Call) -> tuple[cst.BaseExpression, ...]:
+    return (call.args[0].value,) if _last(call.func) == "partial" and call.args else ()
 
 
 def _places(scope: _Scope) -> list[_Place]:
@@ -1396,6 +1462,18 @@ def _elements(node: cst.BaseExpression) -> dict[str | int, cst.BaseExpression]:
                 return {}
             found[key] = entry.value
     return found
+
+
+def _field_names(made: cst.Call) -> list[str]:
+    """The fields in `collections.namedtuple("Pair", "first second")`; nothing where they are not written out."""
+    if len(made.args) != 2 or any(arg.star or arg.keyword is not None for arg in made.args):
+        return []
+    said = made.args[1].value
+    if isinstance(said, (cst.List, cst.Tuple)):
+        texts = [_literal(one.value) for one in said.elements]
+        return [one for one in texts if isinstance(one, str)] if all(isinstance(one, str) for one in texts) else []
+    text = _literal(said)
+    return text.replace(",", " ").split() if isinstance(text, str) else []
 
 
 def _literal(node: cst.BaseExpression) -> str | int | None:
