@@ -69,7 +69,7 @@ PROGRAMS = {
         _driven(f"build = lambda: {MADE.partition(' = ')[2]}\nbuild().train(input_fn, steps=3)"),
         "TFM103",
     ),
-    "in a list": (_driven(f"{MADE}made = [estimator]\nmade[0].train(input_fn, steps=3)"), "TFM103"),
+    "in a list": (_driven(f"{MADE}made = [estimator] * 2\nmade[0].train(input_fn, steps=3)"), "TFM103"),
     "in a dict": (_driven(f"{MADE}made = dict(one=estimator)\nmade['one'].train(input_fn, steps=3)"), "TFM103"),
 }
 

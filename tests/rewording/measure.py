@@ -18,8 +18,8 @@ from migrator.findings import Severity
 from migrator.migrate import migrate
 from migrator.source.reading import read
 from tests.fixture_cases import FixtureCase, load_cases
+from tests.rewording.newcomers import LACKING, REWORDINGS
 from tests.rewording.rewordings import reword
-from tests.rewording.strangers import LACKING, REWORDINGS
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,14 @@ def first(*lines: str) -> str:
     return model(*lines).replace("def model", FIRST + "def model")
 
 
+def with_modes(text: str) -> str:
+    """A file with an enumeration of the modes."""
+    modes = "class Mode(enum.Enum):\n    TRAIN = 'train'\n    EVAL = 'eval'\n    PREDICT = 'infer'\n\n\n"
+    return text.replace("import functools", "import enum").replace("def model", modes + "def model")
+
+
+MADE = TOP + "estimator = tf.estimator.Estimator(f)\n"
+DATA = "def data():\n    with tf.device('/{}:0'):\n        return tf.data.Dataset.range(3)\n\n\nestimator.train(data)\n"
 TABLED = TOP + "class C:\n    {}\n\n\n"
 STAYS = {
     "nothing, which a loop may leave": model("loss = None", "for one in labels:", "    loss = f(one)"),
@@ -322,6 +330,34 @@ STAYS = {
     "a nested function with a parameter": model("def make(x):", "    return f(x)", "loss = make(1)"),
     "a text that is filled in with what is not known": model("loss = tf.identity(f(1), name='{}'.format(mode))"),
     "a text of another library's": model("loss = f(1, '{}'.format('a'))"),
+    "a dict of values that is read": model("seen = {}", "loss = f(1)", "seen['loss'] = loss", "g(seen)"),
+    "a list that is returned": model("seen = []", "loss = f(1)", "seen.append(loss)").replace("loss=loss", "loss=seen"),
+    "a list that is given what is computed for it": model("seen = []", "seen.append(f(1))", "loss = f(2)"),
+    "a dict of the module": "SEEN = {}\n\n\n" + model("loss = f(1)", "SEEN['loss'] = loss"),
+    "a dict that is filled by what is computed": model("seen = {}", "loss = f(1)", "seen[g()] = loss"),
+    "a dict that a function inside reads": model(
+        *("seen = {}", "loss = f(1)", "seen['loss'] = loss", "def later():", "    return seen", "g(later)")
+    ),
+    "a name that another one hides": "RATE = 1\n\n\n"
+    + model("RATE = 2", "loss = f(RATE, getattr(sys.modules[__name__], 'RATE'))").replace(
+        "import tens", "import sys\nimport tens"
+    ),
+    "keywords that something changes": "MORE = dict(a=1)\nMORE['a'] = 2\n\n\n" + model("loss = f(**MORE)"),
+    "keywords that something may change": "MORE = dict(a=1)\nchange(MORE)\n\n\n" + model("loss = f(**MORE)"),
+    "a static method that is given another value": (
+        "class Own:\n    @staticmethod\n    def f(*args):\n        return tf.identity(*args)\n\n\nOwn.f = g\n\n\n"
+        + model("loss = Own.f(1)")
+    ),
+    "members that are no modes": with_modes(model("if mode == Mode.TRAIN:", "    g()", "loss = f(1)")),
+    "a call that may answer otherwise": model("if g(mode):", "    h()", "loss = f(1)"),
+    "a list of a comprehension that is kept": MADE + "all_of = [estimator.train(one) for one in range(3)]\n",
+    "a comprehension whose name is another's": MADE
+    + "one = 1\n[estimator.train(one) for one in range(3)]\nprint(one)\n",
+    "a device of an accelerator": MADE + DATA.format("gpu"),
+    "a processor of a network": MADE + DATA.format("cpu").replace("data.Dataset.range", "layers.flatten"),
+    "a spec with a value that is given twice": TOP
+    + "s = tf.estimator.TrainSpec(f, 10)._replace(max_steps=20)\nestimator.train(s)\n",
+    "a value or another by what is not known": model("loss = g(labels) or f(1)"),
     "no part of a program": "import functools\n\n\nx = functools.partial(f, 1)(2)\ny = getattr(x, 'z')\n",
 }
 
@@ -640,6 +676,44 @@ CHANGES = {
         "    return tf.estimator.Estimator(g, config=c)\n\n\nmodel = build(2)\n",
         TOP + "c = read()\nif 2 == 1:\n    model_fn = f\nelse:\n    model_fn = g\n"
         "model = tf.estimator.Estimator(model_fn=model_fn, config=c)\n",
+    ),
+    "a dict of values that nobody reads": (
+        model("end_points = {}", "loss = f(1)", "end_points['loss'] = loss", "loss = g(loss)"),
+        model("loss = f(1)", "loss = g(loss)"),
+    ),
+    "a list of values that nobody reads": (
+        model("seen = []", "loss = f(1)", "seen.append(loss)"),
+        model("loss = f(1)"),
+    ),
+    "members that are made of the mode": (
+        with_modes(model("if Mode(mode) is Mode.TRAIN:", "    g()", "loss = f(1)")),
+        with_modes(model('if (mode == "train"):', "    g()", "loss = f(1)")),
+    ),
+    "a table of the modes": (
+        "NAMES = {'train': 'T', 'eval': 'E', 'infer': 'P'}\n\n\n"
+        + model("if NAMES[mode] != 'P':", "    g()", "loss = f(1)"),
+        "NAMES = {'train': 'T', 'eval': 'E', 'infer': 'P'}\n\n\n"
+        + model('if (mode in ("eval", "train")):', "    g()", "loss = f(1)"),
+    ),
+    "a name by its text": (
+        "RATE = 1\n\n\n" + model("loss = f(globals()['RATE'])"),
+        "RATE = 1\n\n\n" + model("loss = f(RATE)"),
+    ),
+    "keywords that nobody changes": (
+        "MORE = dict(a=1)\nprint(**MORE)\n\n\n" + model("loss = f(**MORE)"),
+        "MORE = dict(a=1)\nprint(a=1)\n\n\n" + model("loss = f(a=1)"),
+    ),
+    "a list that nobody takes": (
+        MADE + "[estimator.train(one) for one in range(3)]\n",
+        MADE + "for one in range(3):\n    estimator.train(one)\n",
+    ),
+    "the processor of datasets": (
+        MADE + DATA.format("cpu"),
+        MADE + "def data():\n    return tf.data.Dataset.range(3)\n\n\nestimator.train(data)\n",
+    ),
+    "a spec with another value": (
+        TOP + "s = tf.estimator.TrainSpec(f)._replace(max_steps=20)\nestimator.train(s)\n",
+        TOP + "s = tf.estimator.TrainSpec(f, max_steps=20)\nestimator.train(s)\n",
     ),
     "a function that makes one": (
         TOP + 'def make(rate):\n    """Makes it."""\n    return tf.estimator.RunConfig(rate)\n\n\na = make(rate=3)\n',

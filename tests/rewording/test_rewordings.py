@@ -12,8 +12,8 @@ from functools import cache
 import pytest
 
 from tests.rewording.measure import Said, cases, said
+from tests.rewording.newcomers import LACKING, REWORDINGS
 from tests.rewording.rewordings import reword
-from tests.rewording.strangers import LACKING, REWORDINGS
 
 # Single programs, with what is lacking.
 BRIDGED = {
@@ -22,6 +22,11 @@ BRIDGED = {
         "two_files",
     ): "what a metric does with its labels may call nothing of the file's own",
     ("numbers_of_a_function", "two_files"): "what a metric does with its labels may call nothing of the file's own",
+    ("numbers_cached", "two_files"): "what a metric does with its labels may call nothing of the file's own",
+    ("numbers_cached", "parameter_server_min_size"): "a partitioner's numbers are not those of a function's calls",
+    ("values_debugged", "own_weights"): "variables that the program makes itself are told of",
+    ("values_traced", "own_weights"): "variables that the program makes itself are told of",
+    ("values_traced", "two_files"): "a helper gives the labels back, and a metric reads them",
     ("semicolons", "towers"): "programs without Estimators are read before their words are made plain",
     (
         "numbers_by_vars",
