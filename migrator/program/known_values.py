@@ -62,6 +62,8 @@ class Watched(Evaluator):
         self.seen: dict[cst.CSTNode, list[Evaluated]] = {}
         self.count = 0
         self.asked: frozenset[cst.CSTNode] = frozenset()
+        self.unpacked: frozenset[cst.CSTNode] = frozenset()
+        self.held: dict[cst.CSTNode, list[list[Value] | None]] = {}
 
     def value(self, node: cst.BaseExpression, scope: Scope) -> Value:
         """What an expression stands for."""
@@ -74,6 +76,8 @@ class Watched(Evaluator):
         wrote = self.store.since(mark)
         made = Evaluated(found, before, wrote, len(self.effects) - effects, number, self.count)
         self.seen.setdefault(node, []).append(made)
+        if node in self.unpacked:
+            self.held.setdefault(node, []).append(self.elements(found))
         return found
 
     def follow(
@@ -165,16 +169,21 @@ def known_values(
         idle = _idle(file, function) or _unread(file, function)
         if idle:
             return Known(idle, {})
+        collected = _collected(file, function) or _sum_of_one(file, function)
+        if collected is not None:
+            return collected
         asked = list(_candidates(file, function))
         stacks = list(_stacks(file, function))
         tests = list(_tests(file, function))
-        if not asked and not stacks and not tests:
+        unpacked = list(_unpacked(file, function))
+        if not asked and not stacks and not tests and not unpacked:
             continue
         watched = Watched(Parsed(file.path, file.module))
-        watched.asked = frozenset(asked)
+        watched.asked = frozenset((*asked, *unpacked))
+        watched.unpacked = frozenset(unpacked)
         if not watched.follow(file, function, elsewhere):
             continue
-        expressions = _parts(watched, asked)
+        expressions = _parts(watched, asked) or _written_out(watched, unpacked)
         if expressions:
             return Known({}, expressions)
         decided = _decided(watched, tests)
@@ -297,6 +306,73 @@ def _holds_at_once(one: object) -> bool:
     if isinstance(one, Object):
         return bool(one.of.fields) if isinstance(one.of, Record) else one.of.is_data
     return isinstance(one, (Scope, Items, Table))
+
+
+def _unpacked(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+    """`a, b = Pair(f(x), g(x))`, `[a] = [one for one in (f(x),)]`: what names are given the parts of."""
+    inside = {node for one in nodes_in(function.body) if isinstance(one, _INNER) for node in nodes_in(one)}
+    for node in nodes_in(function.body):
+        if not isinstance(node, cst.Assign) or node in inside or len(node.targets) != 1 or file.may_have_comment(node):
+            continue
+        target, value = node.targets[0].target, node.value
+        if not isinstance(target, (cst.Tuple, cst.List)) or not all(
+            isinstance(one, cst.Element) and isinstance(one.value, cst.Name) for one in target.elements
+        ):
+            continue
+        is_made = isinstance(value, cst.Subscript) and _is_of_made(file, value)
+        if is_made or isinstance(value, cst.ListComp) or (isinstance(value, cst.Call) and _is_of_python(file, value)):
+            yield value
+
+
+def _written_out(watched: Watched, unpacked: Sequence[cst.BaseExpression]) -> dict[cst.CSTNode, cst.BaseExpression]:
+    """The parts, written out in the place of what holds them, where making that does nothing else."""
+    found: dict[cst.CSTNode, cst.BaseExpression] = {}
+    for node in unpacked:
+        whole, held = watched.seen.get(node, []), watched.held.get(node, [])
+        items = held[0] if len(whole) == len(held) == 1 else None
+        parts: list[cst.BaseExpression] = []
+        effects, last = 0, 0
+        wrote: dict[Key, object] = {}
+        for item in items or ():
+            written = _constant(item)
+            inner = None if written is not None else _part_that_gives(watched, node, whole[0], item)
+            if written is None and inner is None:
+                break
+            parts.append(written if written is not None else inner[0])  # type: ignore[index]
+            if inner is not None:
+                is_later = inner[1].number > last
+                effects, last, wrote = effects + inner[1].effects, inner[1].until, {**wrote, **inner[1].wrote}
+                if not is_later:
+                    break
+        else:
+            rest = [key[0] for key, value in whole[0].wrote.items() if wrote.get(key) is not value] if whole else []
+            clean = all(_holds_at_once(one) and one not in whole[0].before for one in rest)
+            if items and effects == whole[0].effects and clean:
+                found[node] = cst.Tuple([cst.Element(one.deep_clone()) for one in parts])
+    return found
+
+
+def _part_that_gives(
+    watched: Watched, node: cst.BaseExpression, whole: Evaluated, item: Value
+) -> tuple[cst.BaseExpression, Evaluated] | None:
+    """The outermost part of an expression that gives a value, and its evaluation."""
+    hidden = {
+        below for one in nodes_in(node) if isinstance(one, (cst.Lambda, cst.FunctionDef)) for below in nodes_in(one)
+    }
+    targets = {below for one in nodes_in(node) if isinstance(one, cst.CompFor) for below in nodes_in(one.target)}
+    own = {one.value for one in targets if isinstance(one, cst.Name)}
+    for part in nodes_in(node)[1:]:
+        inner = watched.seen.get(part, [])
+        if part in hidden or not isinstance(part, cst.BaseExpression) or len(inner) != 1 or names_in(part) & own:
+            continue
+        if inner[0].value is item and whole.number < inner[0].number <= whole.until:
+            return part, inner[0]
+    return None
+
+
+def _constant(value: Value) -> cst.BaseExpression | None:
+    known = isinstance(value, Constant) and (value.value is None or isinstance(value.value, (bool, int, float, str)))
+    return cst.parse_expression(repr(value.value)) if known and isinstance(value, Constant) else None
 
 
 # -- what is there or not ----------------------------------------------------------------------------------------------
@@ -447,6 +523,59 @@ def _idle(file: ParsedFile, function: cst.FunctionDef) -> dict[cst.BaseStatement
             continue
         found.update({each: [] for each in (line, *lines)})
     return found
+
+
+def _collected(file: ParsedFile, function: cst.FunctionDef) -> Known | None:
+    """`losses = []`, `losses.append(f(x))`, `tf.add_n(losses)`: names, and the list written out where it is read."""
+    bound = bound_in(function)
+    names = Counter(one.name for one in bound)
+    for one in bound:
+        made = one.value if one.form is Form.ASSIGNED and one.target is one.place and names[one.name] == 1 else None
+        line = file.parents.get(one.node)
+        block = file.parents.get(line) if line is not None else None
+        if made is None or not _is_empty_list(file, made) or not isinstance(block, cst.IndentedBlock):
+            continue
+        uses = [node for node in name_nodes(function) if node.value == one.name and node is not one.place]
+        puts = [_use(file, node) for node in uses[:-1]]
+        values = [put for put in puts if isinstance(put, tuple) and _appends(put[0])]
+        if not values or len(values) != len(puts) or any(line not in block.body for line, _ in values):
+            continue
+        arg, reader = file.parents.get(uses[-1]), uses[-1]
+        call = file.parents.get(arg) if isinstance(arg, cst.Arg) and not arg.star else None
+        if not isinstance(call, cst.Call) or file.imports.tensorflow(call.func) != "tf.add_n":
+            continue
+        below = path_to(function, reader)
+        if block not in below or any(isinstance(part, (*_LOOP, *_INNER)) for part in below[below.index(block) :]):
+            continue
+        if any(file.may_have_comment(each) for each in (one.node, *(line.body[0] for line, _ in values))):
+            continue
+        taken, new = set(file.names), [f"{one.name}_{count}" for count in range(1, len(values) + 1)]
+        if taken & set(new) or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+            continue
+        lines: dict[cst.BaseStatement, list[cst.BaseStatement]] = {line: []}
+        for name, (put, value) in zip(new, values):
+            lines[put] = [put.with_changes(body=[cst.Assign([cst.AssignTarget(cst.Name(name))], value)])]
+        whole = cst.List([cst.Element(cst.Name(name)) for name in new])
+        return Known(lines, {reader: whole}, made=frozenset(new))
+    return None
+
+
+def _appends(line: cst.SimpleStatementLine) -> bool:
+    small = line.body[0]
+    func = small.value.func if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) else None
+    return isinstance(func, cst.Attribute) and func.attr.value == "append"
+
+
+def _sum_of_one(file: ParsedFile, function: cst.FunctionDef) -> Known | None:
+    """`tf.add_n([loss])`, which gives what the list holds."""
+    for call in calls_in(function.body):
+        if len(call.args) != 1 or call.args[0].star or file.imports.tensorflow(call.func) != "tf.add_n":
+            continue
+        held = call.args[0].value
+        one = held.elements[0] if isinstance(held, (cst.List, cst.Tuple)) and len(held.elements) == 1 else None
+        if isinstance(one, cst.Element) and not file.may_have_comment(call):
+            return Known({}, {call: one.value})
+    return None
 
 
 def _unread(file: ParsedFile, function: cst.FunctionDef) -> dict[cst.BaseStatement, list[cst.BaseStatement]]:

@@ -373,7 +373,7 @@ def test_a_choice_of_checkpoints_keys_and_batches() -> None:
 
 GO = f"def build(folder):\n    return {MAKE}\n\n\none = build('a')\nbuild('b').train(input_fn)\n"
 REFUSED = {
-    "a list": "made = [one]\nmade[0].train(input_fn)",
+    "a list": "made = [one] * 2\nmade[0].train(input_fn)",
     "another function": "foreign(one)",
     "a container's method": "every.append(one)",
     "an attribute that is not there": "print(one.config)",

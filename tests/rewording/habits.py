@@ -1003,7 +1003,7 @@ def global_steps_created(module: ast.Module) -> bool:
     return changed
 
 
-@lacking("`--loop custom` and losses in a list")
+@rewording
 def losses_summed(module: ast.Module) -> bool:
     """`losses = []`, `losses.append(...)`, `loss = tf.add_n(losses)`."""
     changed = False

@@ -113,7 +113,7 @@ def values_of_a_namedtuple(module: ast.Module) -> bool:
     )
 
 
-@lacking("names that are given what a call of a named tuple holds")
+@rewording
 def values_in_a_typed_tuple(module: ast.Module) -> bool:
     head = "import typing\nclass Output(typing.NamedTuple):\n    value: object\n    name: str = ''\n"
     return _values(module, "{name}, _ = Output({value})", imports=head)

@@ -158,7 +158,7 @@ STAYS = {
     "a list that a loop fills": model(
         "kept = []", "kept.append(f(1))", "for one in labels:", "    kept.append(f(one))", "loss = kept.pop()"
     ),
-    "a list that is added up": model("kept = []", "kept.append(f(1))", "kept.append(f(2))", "loss = tf.add_n(kept)"),
+    "a list that is added up by another library": model("kept = []", "kept.append(f(1))", "loss = sum_of(kept)"),
     "a function inside that counts": model(
         "net = f(1)", "def more():", "    nonlocal net", "    net = g(net)", "more()", "more()", "loss = net"
     ),
@@ -357,6 +357,14 @@ STAYS = {
     "a processor of a network": MADE + DATA.format("cpu").replace("data.Dataset.range", "layers.flatten"),
     "a spec with a value that is given twice": TOP
     + "s = tf.estimator.TrainSpec(f, 10)._replace(max_steps=20)\nestimator.train(s)\n",
+    "losses that are read twice": model("some = []", "some.append(f(1))", "loss = tf.add_n(some)", "g(some)"),
+    "losses of a loop": model("some = []", "for one in labels:", "    some.append(f(one))", "loss = tf.add_n(some)"),
+    "losses of a branch": model("some = []", "if features:", "    some.append(f(1))", "loss = tf.add_n(some)"),
+    "losses that are put in front": model("some = []", "some.insert(0, f(1))", "loss = tf.add_n(some)"),
+    "losses that come after": model("some = []", "loss = tf.add_n(some)", "some.append(f(1))"),
+    "names that are given what a loop computes": model("[loss, more] = [f(one) for one in (1, 2)]", "g(more)"),
+    "names that are given more than is there": model("loss, more = list(map(f, labels))", "g(more)"),
+    "names that are given what may be another": model("loss, more = collections.deque([f(1), g(2)], 1)", "h(more)"),
     "a value or another by what is not known": model("loss = g(labels) or f(1)"),
     "no part of a program": "import functools\n\n\nx = functools.partial(f, 1)(2)\ny = getattr(x, 'z')\n",
 }
@@ -710,6 +718,16 @@ CHANGES = {
     "the processor of datasets": (
         MADE + DATA.format("cpu"),
         MADE + "def data():\n    return tf.data.Dataset.range(3)\n\n\nestimator.train(data)\n",
+    ),
+    "losses in a list": (
+        model("some = []", "some.append(f(1))", "g(2)", "some.append(f(3))", "loss = tf.add_n(some)"),
+        model("some_1 = f(1)", "g(2)", "some_2 = f(3)", "loss = tf.add_n([some_1, some_2])"),
+    ),
+    "one loss in a list": (model("some = [f(1)]", "loss = tf.add_n([some[0]])"), model("loss = f(1)")),
+    "names that are given a part of a list": (model("[loss] = [f(1), None][:1]"), model("loss = f(1)")),
+    "names that are given what there is": (
+        model("loss, more = [one for one in (f(1), 2)]", "g(more)"),
+        model("loss = f(1)", "more = 2", "g(more)"),
     ),
     "a spec with another value": (
         TOP + "s = tf.estimator.TrainSpec(f)._replace(max_steps=20)\nestimator.train(s)\n",
