@@ -163,15 +163,9 @@ def known_values(
     `elsewhere` says whether a name stands in another file.
     """
     for function in functions:
-        told = _modes_said(file, function, elsewhere)
-        if told:
-            return Known({}, told)
-        idle = _idle(file, function) or _unread(file, function)
-        if idle:
-            return Known(idle, {})
-        collected = _collected(file, function) or _sum_of_one(file, function)
-        if collected is not None:
-            return collected
+        known = _of_model(file, function, elsewhere) if _makes_spec(file, function) else None
+        if known is not None:
+            return known
         asked = list(_candidates(file, function))
         stacks = list(_stacks(file, function))
         tests = list(_tests(file, function))
@@ -194,6 +188,20 @@ def known_values(
             if known is not None:
                 return known
     return None
+
+
+def _makes_spec(file: ParsedFile, function: cst.FunctionDef) -> bool:
+    """Whether a function makes an EstimatorSpec: it builds a model, and its `mode` is one of the three."""
+    return any((file.imports.tensorflow(call.func) or "").endswith("EstimatorSpec") for call in calls_in(function.body))
+
+
+def _of_model(file: ParsedFile, function: cst.FunctionDef, elsewhere: Callable[[str], bool]) -> Known | None:
+    """What is said otherwise in a function that builds a model, and in no other."""
+    told = _modes_said(file, function, elsewhere)
+    if told:
+        return Known({}, told)
+    idle = _idle(file, function) or _unread(file, function)
+    return Known(idle, {}) if idle else _collected(file, function) or _sum_of_one(file, function)
 
 
 def text_of(call: cst.Call) -> str | None:

@@ -827,7 +827,8 @@ class _OfScope:
         """`c = {"a": x}`, of which only `c["a"]` is read: each of its values gets a name, and one of TensorFlow has its
         own."""
         target = small.targets[0].target
-        values = _elements(small.value) or self._fields(small.value)
+        fields = self._fields(small.value)
+        values = fields or _elements(small.value)
         if not values or not isinstance(target, cst.Name) or self._single(target.value) is not place:
             return
         public = all(
@@ -838,7 +839,7 @@ class _OfScope:
             return
         reads: list[tuple[cst.BaseExpression, str | int]] = []
         for use in self._uses(target.value):
-            node, key = self._entry_read(use)
+            node, key = self._field_read(use) if fields else self._entry_read(use)
             if node is None or key is None or key not in values:
                 return
             if public and not self._means_the_same(names_in(values[key]), node):
@@ -885,14 +886,17 @@ class _OfScope:
         parent = self.file.parents.get(use)
         if isinstance(parent, cst.Subscript) and parent.value is use and not self._is_stored(parent):
             return parent, _key(parent)
-        if isinstance(parent, cst.Attribute) and parent.value is use and parent.attr.value not in self.of.stored:
-            above = self.file.parents.get(parent)
-            if not (isinstance(above, cst.Call) and above.func is parent):
-                return parent, parent.attr.value
         call = self.file.parents.get(parent) if isinstance(parent, cst.Attribute) else None
         if isinstance(parent, cst.Attribute) and isinstance(call, cst.Call) and call.func is parent:
             if parent.attr.value == "get" and len(call.args) == 1 and not (call.args[0].star or call.args[0].keyword):
                 return call, _literal(call.args[0].value)
+        return None, None
+
+    def _field_read(self, use: cst.Name) -> tuple[cst.BaseExpression | None, str | int | None]:
+        """The expression `pair.first` that a mention of a named tuple is part of, and its field."""
+        parent = self.file.parents.get(use)
+        if isinstance(parent, cst.Attribute) and parent.value is use and parent.attr.value not in self.of.stored:
+            return parent, parent.attr.value
         return None, None
 
     def _is_stored(self, node: cst.Subscript) -> bool:

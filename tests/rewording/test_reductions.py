@@ -357,6 +357,10 @@ STAYS = {
     "a processor of a network": MADE + DATA.format("cpu").replace("data.Dataset.range", "layers.flatten"),
     "a spec with a value that is given twice": TOP
     + "s = tf.estimator.TrainSpec(f, 10)._replace(max_steps=20)\nestimator.train(s)\n",
+    "a function that is told another mode": TOP
+    + "NAMES = {'train': 'T', 'eval': 'E', 'infer': 'P', 'export': 'X'}\n\n\n"
+    + "def main(mode):\n    if NAMES[mode] != 'P':\n        g()\n    tf.estimator.Estimator(f).train(mode)\n",
+    "an attribute of a dict": model("loss = f(1)", "made = {'get': loss}", "g(made.get)"),
     "losses that are read twice": model("some = []", "some.append(f(1))", "loss = tf.add_n(some)", "g(some)"),
     "losses of a loop": model("some = []", "for one in labels:", "    some.append(f(one))", "loss = tf.add_n(some)"),
     "losses of a branch": model("some = []", "if features:", "    some.append(f(1))", "loss = tf.add_n(some)"),
