@@ -259,12 +259,6 @@ def lineage(owner: Class) -> list[Class]:
     return found
 
 
-def is_enumeration(owner: Class) -> bool:
-    """Whether the names that a class gives values are its members, and not those values themselves."""
-    bases = [base for one in lineage(owner) for base in one.bases if not isinstance(base, Class)]
-    return bool(bases) and all(isinstance(base, Symbol) and base.name == "enum.Enum" for base in bases)
-
-
 def _iter(machine: Machine, given: Arguments, site: Site) -> Value | None:
     items = machine.elements(given.args[0]) if len(given.args) == 1 else None
     if items is None:
@@ -511,4 +505,4 @@ _OF_SEQUENCES: dict[str, Callable[[Machine, Value, Elements, Arguments, Site], V
     "clear": lambda m, o, c, g, s: _put(m, o, Elements(), s),
 }
 
-__all__ = ["KNOWN", "call_builtin", "call_method", "is_enumeration", "lineage"]
+__all__ = ["KNOWN", "call_builtin", "call_method", "lineage"]

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import libcst as cst
 
-from migrator.ir.builtin import KNOWN, call_builtin, call_method, is_enumeration, lineage
+from migrator.ir.builtin import KNOWN, call_builtin, call_method, lineage
 from migrator.ir.expressions import item
 from migrator.ir.machine import Arguments, Machine, where_there
 from migrator.ir.operators import BUILTINS
@@ -327,7 +327,7 @@ def _bind(machine: Machine, function: Function, given: Arguments, scope: Scope, 
 
 
 def _make(machine: Machine, owner: Class, given: Arguments, site: Site) -> Value:
-    if is_enumeration(owner) and len(given.args) == 1 and given.known:
+    if owner.is_enumeration and len(given.args) == 1 and given.known:
         return _member(machine, owner, given.args[0], site)
     made = Object(site, owner)
     if owner.is_data:

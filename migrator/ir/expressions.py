@@ -393,7 +393,7 @@ def _alike(machine: Machine, a: Value, b: Value, identity_only: bool) -> bool | 
             return None
     if isinstance(a, Symbol) and isinstance(b, Symbol):
         return a.name == b.name or None
-    if identity_only and isinstance(a, _OBJECTS) and isinstance(b, _OBJECTS):
+    if (identity_only or _are_members(a, b)) and isinstance(a, _OBJECTS) and isinstance(b, _OBJECTS):
         return False
     first, second = machine.content_of(a), machine.content_of(b)
     if first is not None and second is not None and not first.more and not second.more:
@@ -406,6 +406,11 @@ def _alike(machine: Machine, a: Value, b: Value, identity_only: bool) -> bool | 
             return False
         return True if len(known) == len(parts) else None
     return None
+
+
+def _are_members(a: Value, b: Value) -> bool:
+    """Whether both are members of enumerations, which are equal to themselves only."""
+    return all(isinstance(one, Object) and isinstance(one.of, Class) and one.of.is_enumeration for one in (a, b))
 
 
 def _is_made(operation: Operation) -> bool:
@@ -430,6 +435,11 @@ def _contains(machine: Machine, container: Value, item: Value) -> bool | None:
     if content is not None and isinstance(item, Constant) and all(isinstance(one, Constant) for one in content.items):
         found = any(isinstance(one, Constant) and one.value == item.value for one in content.items)
         return True if found else None if content.more else False
+    if content is not None and not any(may_be_absent(one) for one in content.items):
+        answers = [_alike(machine, one, item, identity_only=False) for one in content.items]
+        if True in answers:
+            return True
+        return None if content.more or None in answers else False
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.ir.builtin import is_enumeration, lineage
+from migrator.ir.builtin import lineage
 from migrator.ir.expressions import assign, augmented, defaults_of, delete, give
 from migrator.ir.machine import Arguments, File, Machine, identity, may_be_absent, present
 from migrator.ir.store import ABSENT, Elements, Entries, Key
@@ -230,11 +230,13 @@ def _class(machine: Machine, node: cst.ClassDef, scope: Scope) -> bool:
     made: Value = Class(site, node.name.value, node, bases, inner, is_data)
     assert isinstance(made, Class)
     is_data = is_data or any(one.is_data for one in lineage(made))
-    made = Class(site, node.name.value, node, bases, inner, is_data)
+    others = [base for one in lineage(made) for base in one.bases if not isinstance(base, Class)]
+    is_enumeration = bool(others) and all(isinstance(one, Symbol) and one.name == "enum.Enum" for one in others)
+    made = Class(site, node.name.value, node, bases, inner, is_data, is_enumeration)
     machine.classes.append(made)
     goes_on = machine.run(node.body, inner)
     machine.classes.pop()
-    if is_enumeration(made):
+    if is_enumeration:
         _make_members(machine, made)
     for decorator, name in zip(reversed(decorators), reversed(names)):
         if name != "dataclasses.dataclass":

@@ -84,6 +84,7 @@ class Class(Value):
     bases: tuple[Value, ...]
     scope: Scope
     is_data: bool = False  # a dataclass, or a NamedTuple
+    is_enumeration: bool = False  # the names that it gives values are its members, and not those values themselves
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,7 @@ SAME_TEXT = (
     *("modes_of_the_module", "modes_imported", "modes_of_contrib_learn", "modes_by_walrus", "specs_grown"),
     *("global_steps_created", "bodies_under_try", "bodies_under_finally"),
     *("values_of_an_iterator", "values_swapped", "values_popped"),
+    *("values_by_or", "values_of_the_end", "values_by_get", "values_kept_in_a_dict", "values_kept_in_a_list"),
 )
 PLAIN: dict[str, Said] = {}
 
@@ -98,7 +99,7 @@ def test_outcome(rewording: str, turn: int) -> None:
 
 
 def test_there_are_enough() -> None:
-    assert len(REWORDINGS) - len(LACKING) >= 235 and not set(SAME_TEXT) - set(REWORDINGS)
+    assert len(REWORDINGS) - len(LACKING) >= 360 and not set(SAME_TEXT) - set(REWORDINGS)
 
 
 def test_two_at_once() -> None:
