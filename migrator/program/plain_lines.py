@@ -274,7 +274,10 @@ def _said_to_be(test: cst.BaseExpression) -> str | None:
 
 
 def loops_once(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
-    """`for a in [b]: train_and_evaluate(estimator, *a)`, a loop of one turn: `a = b` and its lines."""
+    """`for a in [b]: train_and_evaluate(estimator, *a)`, a loop of one turn: `a = b` and its lines.
+
+    One that goes over a number, as `for units in [8]:`, is there for more of them, and stays.
+    """
     found: Lines = {}
     scopes: list[_Scope] = [file.module, *filter(is_concerned, functions_in(file.module))]
     for loop in [node for scope in scopes for node in nodes_in(scope) if isinstance(node, cst.For)]:
@@ -283,7 +286,13 @@ def loops_once(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]
         if len(items) != 1 or not isinstance(items[0], cst.Element) or loop.orelse is not None or not body:
             continue
         leaves = any(isinstance(one, (cst.Break, cst.Continue)) for one in nodes_in(loop.body))
-        if leaves or loop.asynchronous is not None or file.may_have_comment(loop.iter):
+        trains = any((dotted(call.func) or "").rpartition(".")[2] in _TRAINS for call in calls_in(loop.body))
+        if (
+            leaves
+            or not (trains or calls_in(items[0].value))
+            or loop.asynchronous is not None
+            or file.may_have_comment(loop.iter)
+        ):
             continue
         given = cst.Assign([cst.AssignTarget(loop.target)], items[0].value)
         found[loop] = [cst.SimpleStatementLine([given], leading_lines=loop.leading_lines), *body]
