@@ -390,6 +390,8 @@ def _alike(machine: Machine, a: Value, b: Value, identity_only: bool) -> bool | 
                 return False
             if one.value is None and isinstance(other, Operation) and _is_made(other):
                 return False
+            if one.value is None and isinstance(other, Symbol) and machine.truth(other):
+                return False
             return None
     if isinstance(a, Symbol) and isinstance(b, Symbol):
         return a.name == b.name or None

@@ -9,7 +9,19 @@ from functools import cached_property
 
 from migrator.ir.evaluate import Evaluator
 from migrator.ir.machine import Effect, identity
-from migrator.ir.values import Constant, Either, Function, Operation, Scope, Sequence, Symbol, Table, Value, is_nothing
+from migrator.ir.values import (
+    Constant,
+    Either,
+    Function,
+    Operation,
+    Scope,
+    Sequence,
+    Symbol,
+    Table,
+    Value,
+    alternatives,
+    is_nothing,
+)
 
 GET, NEW = "tf.get_variable", "tf.Variable"
 #: The parameters of what makes a variable.
@@ -157,6 +169,8 @@ class Variables:
         """Whether a value is a tensor that is computed from the features, and not from the labels."""
         if self.features(value):
             return True
+        if isinstance(value, Either):
+            return all(self._is_tensor(one, of_features, of_labels) for one in alternatives(value))
         if not isinstance(value, Operation):
             return False
         plain = value.symbol in _ARITHMETIC or value.symbol.startswith("tf.")
