@@ -188,6 +188,7 @@ class _Emitter:
             lambda name: function.define(name) or function.file.constants.get(name),
         )
         self.rewriter.local = function.define
+        self.rewriter.moves_averages = function.train.updates_keras
         if self.keras.number == 2:  # not tried on Keras 3
             self.rewriter.tables = tables(function.node, function.file.imports)
         for statement in function.statements:
@@ -261,7 +262,9 @@ class _Emitter:
             assert isinstance(function.train.optimizer, cst.Name)
             trained_by = function.train.optimizer.value
         given = [*(rate if function.train.index is None else ()), *loss.lines, *metrics.classes]
-        body, comments = self._network([*metrics.metrics, *loss.reads], given, rate, metrics.free)
+        body, comments = self._network(
+            [*(one.lstrip("*") for one in metrics.metrics), *loss.reads], given, rate, metrics.free
+        )
         inputs = self._inputs(body)
         model_name = free("model", self.taken)
         model = loss.model

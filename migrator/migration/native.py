@@ -26,7 +26,7 @@ from migrator.names.bare import bare, says
 from migrator.names.imports import dotted
 from migrator.places import text_of
 from migrator.program.borrowed import names_read
-from migrator.program.calls import calls_in, functions_in, is_false, is_none
+from migrator.program.calls import calls_in, functions_in, is_false, is_none, is_true, nodes_in
 from migrator.program.canned import remarks_of
 from migrator.program.config_reads import written
 from migrator.program.exports import Signatures, signature_names
@@ -372,6 +372,10 @@ class NativeMigration(GroupState):
             for problem in known.found:
                 refusals.add(problem)
             function = known.function
+            if function is not None and function.train.updates_keras:
+                for reached in reach(self.project, file, program.model_fn).values():
+                    if reached.path in self.rewriters:
+                        self.rewriters[reached.path].moves_averages = True
             if known.read is not None:
                 self.read[program.model_fn] = known.read
         self._refuse(file, refusals)
@@ -401,19 +405,30 @@ class NativeMigration(GroupState):
                 # The variables of a Keras model are all of them, whenever they are asked for.
                 nodes = [s.node for s in function.statements if mode in s.modes]
                 refusals.of(partial(check_order, self.project, file, nodes), None)
-            if not function.train.updates_keras:
-                refusals.of(lambda: self._check_moving_averages(program), None)
+            moved = function.train.updates_keras
+            refusals.of(lambda: self._check_moving_averages(program, moved), None)
         return read, function
 
-    def _check_moving_averages(self, program: TrainingProgram) -> None:
+    def _check_moving_averages(self, program: TrainingProgram, moved: bool) -> None:
         """Refuses a batch normalization of Keras whose moving averages no step moves, as `fit` does. Raises Blocked.
 
-        Its updates are in no collection (TensorFlow 1.15.5 and 2.15.1): a train_op has to ask the model for them.
+        Its updates are in no collection (TensorFlow 1.15.5 and 2.15.1): a train_op has to ask the model for them. Where
+        it does, the layers of TensorFlow 1 go on with the batch's statistics when they are not trainable, those of
+        TensorFlow 2 do not.
         """
         for node, file in reach(self.project, program.model_file, program.model_fn).items():
             for call in calls_in(node):
                 name = file.imports.tensorflow(call.func) or ""
-                if _normalizes_batches(name) and not _is_frozen(call):
+                if moved and name == "tf.keras.layers.BatchNormalization" and not file.imports.means_two(call.func):
+                    frozen = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "trainable"]
+                    frozen = [arg for arg in frozen if not is_true(arg.value)]
+                    targets = [one.target for one in nodes_in(file.module) if isinstance(one, cst.AssignTarget)]
+                    if frozen or any(
+                        isinstance(one, cst.Attribute) and one.attr.value == "trainable" for one in targets
+                    ):
+                        message = "a batch normalization that is not trainable is another one in TensorFlow 2"
+                        raise InFile(file, "TFM202", call, message)
+                elif not moved and _normalizes_batches(name) and not _is_frozen(call):
                     message = (
                         "no step moves the averages of this layer, and `fit` would: let the train_op run "
                         "`model.get_updates_for(None) + model.get_updates_for(features)`"

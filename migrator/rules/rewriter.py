@@ -282,6 +282,7 @@ class Rewriter(Transformer):
         self.needs: set[str] = set()
         self.training = TrainingContext()
         self.of_keras_models = False
+        self.moves_averages = False  # the training moves those of the batch normalizations of Keras, as `fit` does
         self.replaced: dict[cst.CSTNode, cst.BaseExpression] = {}
         self.dropped_arguments: Mapping[cst.CSTNode, frozenset[int]] = {}  # of calls of helpers, by index
         self.untold: Collection[cst.CSTNode] = ()  # calls of Keras layers that nobody told to train
@@ -753,7 +754,7 @@ class Rewriter(Transformer):
             return cst.Integer(str(logs.NUMBERS[name]))
         if name in TEXTS:
             return cst.SimpleString(f'"{TEXTS[name]}"')
-        if self.of_keras_models and name in _OF_KERAS_MODELS:
+        if (self.of_keras_models or self.moves_averages) and name in _OF_KERAS_MODELS:
             return cst.parse_expression(name)
         if name in _KEPT:
             message = f"`{name.rpartition('.')[2]}` is no public name: TensorFlow 2.21 has it, a later one may not"

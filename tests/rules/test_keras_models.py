@@ -72,6 +72,28 @@ def test_averages_of_a_keras_model_that_no_step_moves(name: str) -> None:
     assert new == GUIDE.replace("UPDATED", STILL[name])
 
 
+PLAIN = GUIDE.replace("tf.compat.v1.", "tf.").replace(", var_list=model.trainable_variables", "")
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_updates_of_a_keras_model_of_tensorflow_1(name: str) -> None:
+    """Beside TensorFlow 1.15.5 (eb, k1, k2 of native10b): weights and averages after 12 steps are apart by 1e-6."""
+    new = migrated(PLAIN.replace("UPDATED", MOVED[name]))
+    assert "updates" not in new and "tf.keras.layers.BatchNormalization()" in new
+
+
+@pytest.mark.parametrize("made", ["BatchNormalization(trainable=False)", "BatchNormalization(trainable=FIXED)"])
+def test_a_batch_normalization_that_is_not_trainable_is_another_one(made: str) -> None:
+    text = PLAIN.replace("UPDATED", MOVED["all"]).replace("BatchNormalization()", made)
+    new, findings = run(text)
+    assert "TFM202" in {f.code for f in findings if f.severity is Severity.MANUAL} and new == text
+    text = PLAIN.replace("UPDATED", MOVED["all"]).replace(
+        "    loss_fn", "    model.layers[1].trainable = False\n    loss_fn"
+    )
+    new, findings = run(text)
+    assert [f for f in findings if f.severity is Severity.MANUAL] and new == text
+
+
 OBJECTS = {
     "SparseCategoricalCrossentropy()": "loss=tf.keras.losses.SparseCategoricalCrossentropy()",
     "SparseCategoricalCrossentropy(True, name='l')": "losses.SparseCategoricalCrossentropy(from_logits=True)",
