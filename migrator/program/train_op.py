@@ -20,8 +20,9 @@ from migrator.program.made_optimizers import WRAPPERS, Clipping, MadeOptimizer, 
 from migrator.program.modes import TRAIN
 from migrator.program.parsed import Blocked, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
+from migrator.program.telling import leaves_something
 from migrator.program.train_body import TrainBody
-from migrator.program.trained import Trained, others_named
+from migrator.program.trained import Done, Trained, others_named
 from migrator.program.training_steps import BY_CONDITION, NOT_UNDERSTOOD, Applied, Averages, Order, Runs, Steps
 from migrator.query.gradients import Kind
 from migrator.walking import walk
@@ -74,6 +75,7 @@ def read_train_op(node: cst.BaseExpression | None, loss: cst.BaseExpression, bod
 @dataclass
 class _Reader(Steps):
     training: dict[str, Value] = field(default_factory=dict)  # names that only the training gives, and their values
+    looked: set[str] = field(default_factory=set)  # those of them that are computed of gradients
 
     def read(self, node: cst.BaseExpression, loss: cst.BaseExpression) -> TrainOp:
         final, minimized = self.trained.value(node), self.trained.value(loss)
@@ -161,7 +163,7 @@ class _Reader(Steps):
                 whole = bool(known) if not done.attributes else all(counts)
                 changed = all(self._is_known(one, index) for one in done.changed) if not names else True
                 is_own = whole or (bool(done.changed) and changed and not done.attributes)
-                gone = all(known) and is_own
+                gone = (all(known) and is_own) or self._looks(small, done, index)
             elif isinstance(small, cst.Expr):
                 before = [one for one in done.changed if self._was_before(one, index)]
                 steps = bool(done.effects) and all(self._is_step(one) for one in done.effects)
@@ -189,6 +191,25 @@ class _Reader(Steps):
             else:
                 for name in done.given:
                     self.training.pop(name, None)
+
+    def _looks(self, small: cst.BaseSmallStatement, done: Done, index: int) -> bool:
+        """Whether a line computes something of gradients; that nothing but summaries reads it is looked at later."""
+        names = isinstance(small, cst.Assign) and all(isinstance(one.target, cst.Name) for one in small.targets)
+        if not isinstance(small, cst.Assign) or not names or done.attributes or done.filled:
+            return False
+        if any(self._was_before(one, index) for one in done.changed):
+            return False
+        read = names_in(small.value) & self.training.keys()
+        if not read or not all(name in self.looked or self._is_of_gradients(self.training[name]) for name in read):
+            return False
+        if not all(one.symbol.startswith("tf.") and not leaves_something(one.symbol) for one in done.effects):
+            return False
+        self.looked |= set(done.given)
+        return True
+
+    def _is_of_gradients(self, value: Value) -> bool:
+        flow = self._flow(value)
+        return flow is not None and flow.kind is not Kind.VARIABLE
 
     def _says_more(self, node: cst.CSTNode) -> bool:
         """Whether a block raises, asserts or deletes."""
