@@ -77,7 +77,7 @@ def emit_metrics(
     emitter = _Emitter(function, labels, output, outputs, names, is_static, rewriter)
     for _, metric in function.metrics:
         emitter.check_order(metric)
-    compiled = [emitter.compiled(key, metric) for key, metric in function.metrics]
+    compiled = [emitter.compiled_if(key, metric) for key, metric in function.metrics]
     metrics: tuple[str, ...] = ()
     if compiles and all(metric is not None for metric in compiled) and emitter.computing <= _FEW:
         metrics = tuple(metric for metric in compiled if metric is not None)
@@ -137,6 +137,19 @@ class _Emitter:
         self._titles: dict[tuple[str, ...], str] = {}
 
     # -- compile(metrics=...) --------------------------------------------------------------------------------------
+
+    def compiled_if(self, key: cst.BaseExpression, metric: Metric) -> str | None:
+        """The metric for `Model.compile`, as an element of a list: one of no elements where there is no such metric."""
+        text, only_if = self.compiled(key, metric), self._only_if(metric)
+        return text if text is None or only_if is None else f"*([{text}] if {only_if} else [])"
+
+    def _only_if(self, metric: Metric) -> str | None:
+        """The condition under which there is a metric. Raises Blocked (TFM501)."""
+        if metric.only_if is None:
+            return None
+        if not all(self.is_static(name) for name in names_in(metric.only_if)):
+            raise Blocked("TFM501", metric.call, "whether there is this metric is not known when the model is made")
+        return self._finish(metric.only_if, metric)
 
     def compiled(self, key: cst.BaseExpression, metric: Metric) -> str | None:
         """The metric for `Model.compile`; None when it reads more than such a metric is given."""
@@ -282,7 +295,9 @@ class _Emitter:
             arguments = self._difference(metric, keras)
         made = f"tf.keras.metrics.{keras}" if not metric.body else self._class(metric.title, metric, ())
         made = call(made, [*arguments, f"name={self.code(key)}"], self.indent, 2)
-        self.made.append(f"{self.code(key)}: {made}")
+        only_if = self._only_if(metric)
+        entry = f"{self.code(key)}: {made}"
+        self.made.append(entry if only_if is None else f"**({{{entry}}} if {only_if} else {{}})")
         if metric.values is not None:
             given = [metric.update.format(self._text(metric.values, metric))]
         else:
@@ -292,7 +307,10 @@ class _Emitter:
             given = [left, self._as_read(metric, self._entries(metric.predictions), left)]
         if metric.weights is not None:
             given.append(self._text(metric.weights, metric))
-        self.updates += self._outward(call(f"{self.title}[{self.code(key)}].update_state", given, self.indent, 3))
+        lines = self._outward(call(f"{self.title}[{self.code(key)}].update_state", given, self.indent, 3))
+        if only_if is not None:
+            lines = [f"if {self.code(key)} in {self.title}:", *(self.indent + line for line in lines)]
+        self.updates += lines
 
     def made_lines(self) -> list[str]:
         """The dict of metrics as a statement."""
@@ -315,14 +333,18 @@ class _Emitter:
 
     def _entries(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """An expression with `predictions["classes"]` replaced by what that entry of the dict is."""
-        inliner = Inliner(self.function, set(), lambda name: True, self.code)
-        if not isinstance(self.function.output, cst.Name) and self.known == (self.output_name,):
-            inliner.output = (self.code(self.function.output), self.output_name)
-        inlined = node.visit(inliner)
+        inlined = node.visit(self._by_output())
         assert isinstance(inlined, cst.BaseExpression)
         new = inlined.visit(OfOwner(self.owner))
         assert isinstance(new, cst.BaseExpression)
         return new
+
+    def _by_output(self) -> Inliner:
+        """What writes entries of dicts as what they are, and the output of the model by its name."""
+        inliner = Inliner(self.function, set(), lambda name: True, self.code)
+        if not isinstance(self.function.output, cst.Name) and self.known == (self.output_name,):
+            inliner.output = (self.code(self.function.output), self.output_name)
+        return inliner
 
     def _need(self, node: cst.CSTNode, place: cst.CSTNode) -> None:
         """Sees to it that every name in an expression has its value in `compute_metrics`."""
@@ -366,7 +388,7 @@ class _Emitter:
 
     def _statement(self, node: cst.BaseStatement) -> str:
         """A statement of the model_fn, rewritten, as it stands in `compute_metrics`."""
-        inner = node.visit(Inliner(self.function, set(), lambda name: True, self.code))
+        inner = node.visit(self._by_output())
         assert isinstance(inner, cst.BaseStatement)
         inner = inner.visit(OfOwner(self.owner))
         assert isinstance(inner, cst.BaseStatement)

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from migrator.ir.machine import identity, may_be_absent, present
+from migrator.ir.machine import NOTHING, identity, may_be_absent, present
 from migrator.ir.store import Entries
 from migrator.ir.values import Constant, Either, Operation, Sequence, Table, Value
 from migrator.names.bindings import bound_in, names_read
 from migrator.pairing import equal_zip
 from migrator.program.body import Body, names_given
 from migrator.program.calls import calls_in, nodes_in
+from migrator.program.derived_metrics import derived_metric, parts_of
 from migrator.program.modes import EVAL, ModalStatement
 from migrator.program.parsed import Blocked, names_in
 from migrator.program.train_body import TrainBody
@@ -64,9 +65,8 @@ class _Reader:
         for index, statement in enumerate(self.body.statements):
             self._collect(index, statement)
         found: list[tuple[cst.BaseExpression, Metric]] = []
-        for key, operation in self._entries(node) if node is not None else ():
-            metric = read_metric(self._call(operation, node), self.imports, self.body.file.code)
-            found.append((key, replace(metric, position=self._position(operation))))
+        for key, metric in self._entries(node) if node is not None else ():
+            found.append((key, metric))
         remarks = tuple(self._other_uses())
         return ReadMetrics(tuple(found), self._title(), frozenset(self.consumed), remarks)
 
@@ -107,6 +107,9 @@ class _Reader:
             yield from self._parts(value.otherwise)
         elif isinstance(value, Operation) and value.symbol == "getitem" and value.args:
             yield value.args[0]
+        elif inner := list(parts_of(value)):
+            for one in inner:
+                yield from self._parts(one)
         else:
             yield value
 
@@ -126,8 +129,8 @@ class _Reader:
 
     # -- entries
 
-    def _entries(self, node: cst.BaseExpression) -> Iterator[tuple[cst.BaseExpression, Operation]]:
-        """Keys, and the calls of the metrics."""
+    def _entries(self, node: cst.BaseExpression) -> Iterator[tuple[cst.BaseExpression, Metric]]:
+        """Keys, and their metrics."""
         table = self.table
         entries = self.ran.machine.entries_of(table) if table is not None else None
         if table is None or entries is None:
@@ -137,9 +140,48 @@ class _Reader:
             raise Blocked("TFM501", place, "eval_metric_ops gets entries that are not known before it runs")
         keys = self._keys(table, entries)
         for name, (key, value) in entries.items.items():
-            if may_be_absent(value):
-                raise Blocked("TFM501", self._place(present(value), node), "a condition decides about this metric")
-            yield keys.get(name) or self._key(key, node), self._made(value, place)
+            only_if = self._condition(value, node) if may_be_absent(value) else None
+            made = present(value)
+            metric = self._derived(made, node) or self._metric(self._made(made, place), node)
+            yield keys.get(name) or self._key(key, node), replace(metric, only_if=only_if)
+
+    def _condition(self, value: Value, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The tests of the `if`s that decide whether there is a metric. Raises Blocked (TFM501)."""
+        place = self._place(present(value), node)
+        if not isinstance(value, Either) or (value.then is NOTHING) is (value.otherwise is NOTHING):
+            raise Blocked("TFM501", place, "several conditions decide about this metric")
+        said = value.condition.site.node if value.condition.site is not None else None
+        tests = [one.test for one in nodes_in(self.body.node) if isinstance(one, cst.If)]
+        tests += [one.expression for one in tests if isinstance(one, cst.UnaryOperation)]
+        if not isinstance(said, cst.BaseExpression) or not any(one is said for one in tests):
+            raise Blocked("TFM501", place, "a condition decides about this metric")
+        if calls_in(said) or names_in(said) & self._gone():
+            raise Blocked("TFM501", place, "a condition that is computed decides about this metric")
+        found = _grouped(said) if value.otherwise is NOTHING else cst.UnaryOperation(cst.Not(), _grouped(said))
+        inner = value.then if value.otherwise is NOTHING else value.otherwise
+        if not may_be_absent(inner):
+            return said if value.otherwise is NOTHING else found
+        return cst.BooleanOperation(found, cst.And(), _grouped(self._condition(inner, node)))
+
+    def _metric(self, operation: Operation, node: cst.BaseExpression | None) -> Metric:
+        metric = read_metric(self._call(operation, node), self.imports, self.body.file.code)
+        return replace(metric, position=self._position(operation))
+
+    def _derived(self, value: Value, node: cst.BaseExpression) -> Metric | None:
+        """The metric of a pair that is computed from the results of others."""
+        content = self.ran.machine.content_of(value) if isinstance(value, Sequence) else None
+        if content is None or content.more or len(content.items) != 2:
+            return None
+        first, update = content.items
+        if not any(True for _ in parts_of(first)):
+            return None
+        metrics: dict[Operation, Metric] = {}
+
+        def read(operation: Operation) -> Metric:
+            return metrics.setdefault(operation, self._metric(operation, node))
+
+        found = derived_metric(first, update, read, self.body.file.code)
+        return None if found is None else replace(found, position=max(one.position for one in metrics.values()))
 
     def _place(self, value: Value, node: cst.BaseExpression) -> cst.CSTNode:
         """Where a value is made, if that is in the model_fn."""
@@ -271,6 +313,13 @@ class _Reader:
 
 
 _LINE = cst.SimpleStatementLine
+
+
+def _grouped(node: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression that may stand in another one."""
+    if node.lpar or isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)):
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 def _arguments(ran: Trained, made: list[Operation]) -> set[Value]:

@@ -41,6 +41,10 @@ Where TensorFlow 1 and Keras read the same arguments differently, the difference
 - Keras averages `MeanSquaredError` and `MeanAbsoluteError` of tensors with one axis over batches and not over examples:
   `MeanMetricWrapper` of the squared difference is written unless the output is known to have two axes.
 
+An entry that is computed from others (`(2 * p * r / (p + r), tf.group(p_op, r_op))` of the precision and recall of the
+same labels and predictions) is one metric that counts, with that number as its `result`. A metric under a condition
+that is known when the model is made (`if params["debug"]:`) is there under the same condition.
+
 The value of a metric is reset at every evaluation, as an Estimator's is.
 """,
     ),
@@ -122,7 +126,7 @@ class Metric:
     a class of tf.keras.metrics and `arguments` what it is made with, as text. `update` is what `update_state` is given,
     with `{0}` for the values and `{0}`, `{1}` for labels and predictions; `body` is the body of the subclass' own
     `result` where Keras computes something else, under the name `title` and with the docstring `doc`. `position` is the
-    number of the statements before the call.
+    number of the statements before the call, `only_if` the condition of the program under which there is the metric.
     """
 
     function: str
@@ -138,6 +142,7 @@ class Metric:
     doc: str = ""
     body: tuple[str, ...] = ()
     position: int = 0
+    only_if: cst.BaseExpression | None = None
     remarks: tuple[tuple[str, str], ...] = ()
 
 
