@@ -86,7 +86,7 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif small is idle:
                 gone.append((block, line))
-                message = "nothing runs in this session, and an Estimator makes its own: it is left out"
+                message = f"nothing runs in this session, and an Estimator makes its own: it is left out{gpus_of(file)}"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif _is_deletion(file, scope, small):
                 gone.append((block, line))
@@ -99,6 +99,16 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
         empty = sum(other is block for other, _ in gone) == len(block.body)
         edits.append(removal(file, line, keeps_block=empty and line is first))
     return edits, said
+
+
+def gpus_of(file: ParsedFile) -> str:
+    """What to say where a session of the file may set how much memory of a GPU the process takes.
+
+    The first session of a process settles that for all of them, an Estimator's included (TensorFlow 1's devices).
+    """
+    if not any(word in file.bare for word in ("allow_growth", "per_process_gpu_memory_fraction")):
+        return ""
+    return "; where it made a GPU's memory grow, write `tf.config.experimental.set_memory_growth`"
 
 
 class _Lines(cst.CSTVisitor):

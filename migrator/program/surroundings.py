@@ -16,6 +16,7 @@ from migrator.names.bindings import bound_in, dotted
 from migrator.program.calls import calls_in, nodes_in
 from migrator.program.folding import lines_instead
 from migrator.program.parsed import Blocked, ParsedFile, Remover, name_nodes, removed_by
+from migrator.program.plain import gpus_of
 from migrator.program.plain_lines import drives
 from migrator.program.scopes import path_to
 from migrator.rules.sessions import INITIALIZERS
@@ -60,6 +61,7 @@ class _Remover(Remover):
         shown = self.file.code(original_node.items[0].item)
         message = (
             f"`{shown}` does nothing to an Estimator, which makes a graph and a session of its own: it is left out"
+            f"{gpus_of(self.file) if 'Session' in shown else ''}"
         )
         self.gone.append(Blocked("TFM124", original_node, message))
         return lines_instead([one for one in lines if isinstance(one, cst.BaseStatement)], updated_node.leading_lines)

@@ -70,3 +70,13 @@ def test_settings_that_a_run_config_reads_stay() -> None:
         "session_config=config))\nwith tf.Session(config=config):\n    estimator.train(g)\n"
     )
     assert left(text)[0].startswith("config = tf.ConfigProto()\n") and "with" not in left(text)[0]
+
+
+def test_memory_of_gpus_is_told() -> None:
+    text = (
+        "with tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth={}))):\n    estimator.train(f)\n"
+    )
+    _, gone = without_surroundings(ParsedFile.parse(Path("train.py"), TOP + text.format("True")))
+    assert "set_memory_growth" in gone[0].message
+    _, gone = without_surroundings(ParsedFile.parse(Path("train.py"), TOP + GONE["a session that runs nothing"][0]))
+    assert "memory" not in gone[0].message
