@@ -46,6 +46,7 @@ from migrator.program.refusals import Refusals
 from migrator.program.region import reach
 from migrator.program.scopes import path_to
 from migrator.program.shared import asks_for_iterators, runs_in_both, spelled_for_both, with_old_datasets
+from migrator.program.telling import shown_modules
 from migrator.program.training import TrainingProgram
 from migrator.program.unused_layers import unused_layers
 from migrator.program.variable_names import named_layers, names_to_give
@@ -157,6 +158,8 @@ class NativeMigration(GroupState):
         for path, file in self.group.files.items():
             self._summaries(path, file)
             self._initializers(path, file)
+            shown = {node: cst.parse_expression(name) for node, name in shown_modules(file).items()}
+            self.rewriters[path].replaced.update(shown)
         self._place_helpers()
         for rewriter in self.rewriters.values():
             rewriter.network, rewriter.untold = self.plan.visited.keys(), self.plan.untold

@@ -7,7 +7,7 @@ import libcst as cst
 from migrator.names.bindings import all_given, read_bindings
 from migrator.names.imports import dotted
 from migrator.program.calls import calls_in, functions_in, nodes_in
-from migrator.program.parsed import ParsedFile
+from migrator.program.parsed import ParsedFile, name_nodes
 
 #: Methods of a logger, and functions of the same names, that only tell something.
 _TELLING = ("info", "warning", "warn", "error", "debug", "exception", "critical", "log")
@@ -114,6 +114,32 @@ def only_looks(file: ParsedFile, node: cst.CSTNode) -> bool:
     return all(is_look(file, call.func) for call in calls_in(node))
 
 
+#: What is asked of a module to say which one it is.
+_OF_MODULES = ("__name__", "__version__", "__file__", "__doc__")
+
+
+def shown_modules(file: ParsedFile) -> dict[cst.CSTNode, str]:
+    """TensorFlow's modules among what a loop asks for names and versions (`for module in np, tf, keras:`)."""
+    found: dict[cst.CSTNode, str] = {}
+    for node in nodes_in(file.module):
+        if not isinstance(node, (cst.For, cst.CompFor)) or not isinstance(node.iter, (cst.Tuple, cst.List)):
+            continue
+        given = {one.value: file.imports.tensorflow(one.value) for one in node.iter.elements}
+        modules = {one: name for one, name in given.items() if isinstance(one, cst.Name) and name in ("tf", "tf.keras")}
+        if modules and isinstance(node.target, cst.Name) and _is_only_shown(file, node.target):
+            found.update({one: name for one, name in modules.items() if name is not None})
+    return found
+
+
+def _is_only_shown(file: ParsedFile, target: cst.Name) -> bool:
+    """Whether a name is given nothing but modules' names and versions are asked of it."""
+    asked = {
+        one.value for one in nodes_in(file.module) if isinstance(one, cst.Attribute) and one.attr.value in _OF_MODULES
+    }
+    others = [one for one in name_nodes(file.module) if one.value == target.value and one is not target]
+    return bool(others) and all(one in asked for one in others)
+
+
 def leaves_something(symbol: str) -> bool:
     """Whether a function of TensorFlow leaves something in the graph, beside what it returns."""
     return symbol.startswith(_LEAVING) and not symbol.startswith("tf.losses.get_")
@@ -177,4 +203,4 @@ def _is_logger(file: ParsedFile, node: cst.BaseExpression) -> bool:
     )
 
 
-__all__ = ["called", "is_look", "leaves_something", "of_graph", "only_looks", "only_tells", "tells"]
+__all__ = ["called", "is_look", "leaves_something", "of_graph", "only_looks", "only_tells", "shown_modules", "tells"]

@@ -190,6 +190,17 @@ def test_tensorflow_through_another_module_is_refused() -> None:
     assert [f.code for f in results["train.py"][1]] == ["TFM209"]
 
 
+def test_modules_are_asked_for_their_names_and_versions() -> None:
+    head = "import sys\nimport tensorflow as tf\nfrom tensorflow import keras\n\n"
+    head += "for module in sys, tf, keras:\n    print({})\n"
+    shown = "module.__name__, module.__version__"
+    new, findings = run(with_head(head.format(shown)))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert f"for module in sys, tf, tf.keras:\n    print({shown})\n" in new
+    _, findings = run(with_head(head.format("module.__name__, dir(module)")))
+    assert "TFM209" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
 def test_what_tensorflow_says_of_its_build_moved() -> None:
     new, findings = run(program(driver="estimator.train(input_fn)\nprint(tf.GIT_VERSION, tf.__compiler_version__)"))
     assert not [f for f in findings if f.severity is Severity.MANUAL]
