@@ -22,7 +22,7 @@ from migrator.syntax import walked
 #: Functions of the library that are called where the support file is imported, if it holds them.
 SETUP = (
     *("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers", "let_keras_models_take_any_shape"),
-    *("build_in_default_graph", "start_servers"),
+    *("tell_version_of_keras", "build_in_default_graph", "start_servers"),
 )
 #: Constants that the user of a support file may give other values, as may the command line.
 SETTINGS = ("EVALUATES_ON", "SERVERS")

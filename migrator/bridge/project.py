@@ -252,7 +252,8 @@ class _Project:
             name = self._name(placed, [path])
             of = placed.support(path, name).of
             bridged = self._try(path, Support(name, of, graphs=True, runs=False))
-            message = self._write_support(placed.folder / f"{name}.py", tried.used | _set_up(tried.slim, shaped))
+            asked = _set_up(tried.slim, shaped, _asks_keras(self.texts[path]))
+            message = self._write_support(placed.folder / f"{name}.py", tried.used | asked)
             if message:
                 self.result.add(path, Problem(1, 1, "TFM159", message), Severity.MANUAL)
                 return
@@ -641,7 +642,7 @@ class _Project:
             for bridged in done.values():
                 bridged.remarks += [one for one in bridged.of_graphs if one not in bridged.remarks]
         slim = any(bridged.slim for bridged in (*done.values(), *below))
-        used |= _set_up(slim, not graphs and any(map(_SHAPES.search, shaped)))
+        used |= _set_up(slim, not graphs and any(map(_SHAPES.search, shaped)), any(map(_asks_keras, shaped)))
         if not used.isdisjoint(_FED) and any(map(self._makes_keras_models, changing)):
             used.add("let_keras_models_take_any_shape")
         if self.clusters.in_process and not graphs and used & _ON_SERVERS:
@@ -732,7 +733,8 @@ class _Project:
                 names = self._read(path)
                 origins = {one.origin or "" for one in names.references} | {one.origin or "" for one in names.bindings}
                 own = {one.split(".")[1] for one in origins if one.startswith(f"{file.stem}.")}
-                asked |= own | ({"keep_tensorflow_1_shapes"} if own and _SHAPES.search(self.texts[path]) else set())
+                text = self.texts[path]
+                asked |= own | (_set_up(False, bool(_SHAPES.search(text)), _asks_keras(text)) if own else set())
         return asked & library().public
 
     def _name(self, placed: Placed, files: Collection[Path]) -> str:
@@ -799,9 +801,20 @@ def _settings_for(clusters: Clusters) -> dict[str, str]:
     return found
 
 
-def _set_up(slim: bool, shaped: bool) -> set[str]:
-    """What a support file does when it is imported, for files that use tf_slim, or TensorFlow 1's shapes."""
-    asked = {"let_tf_slim_find_its_layers": slim, "keep_tensorflow_1_shapes": shaped}
+def _asks_keras(text: str) -> bool:
+    """Whether a file may ask tf.keras for its version, or a module that this may be."""
+    return "__version__" in text and "keras" in text
+
+
+def _set_up(slim: bool, shaped: bool, versions: bool) -> set[str]:
+    """What a support file does when it is imported, for files that use tf_slim, TensorFlow 1's shapes, or the version
+    of tf.keras.
+    """
+    asked = {
+        "let_tf_slim_find_its_layers": slim,
+        "keep_tensorflow_1_shapes": shaped,
+        "tell_version_of_keras": versions,
+    }
     return {name for name, one in asked.items() if one}
 
 

@@ -126,18 +126,18 @@ def shown_modules(file: ParsedFile) -> dict[cst.CSTNode, str]:
             continue
         given = {one.value: file.imports.tensorflow(one.value) for one in node.iter.elements}
         modules = {one: name for one, name in given.items() if isinstance(one, cst.Name) and name in ("tf", "tf.keras")}
-        if modules and isinstance(node.target, cst.Name) and _is_only_shown(file, node.target):
+        asked = _asked(file, node.target) if modules and isinstance(node.target, cst.Name) else None
+        if asked is not None and not ("__version__" in asked and "tf.keras" in modules.values()):  # Keras 2 has none
             found.update({one: name for one, name in modules.items() if name is not None})
     return found
 
 
-def _is_only_shown(file: ParsedFile, target: cst.Name) -> bool:
-    """Whether a name is given nothing but modules' names and versions are asked of it."""
-    asked = {
-        one.value for one in nodes_in(file.module) if isinstance(one, cst.Attribute) and one.attr.value in _OF_MODULES
-    }
+def _asked(file: ParsedFile, target: cst.Name) -> set[str] | None:
+    """What of modules' names and versions is asked of a name; None where something else is done with it."""
+    asks = [one for one in nodes_in(file.module) if isinstance(one, cst.Attribute) and one.attr.value in _OF_MODULES]
+    of = {one.value: one.attr.value for one in asks}
     others = [one for one in name_nodes(file.module) if one.value == target.value and one is not target]
-    return bool(others) and all(one in asked for one in others)
+    return {of[one] for one in others} if others and all(one in of for one in others) else None
 
 
 def leaves_something(symbol: str) -> bool:

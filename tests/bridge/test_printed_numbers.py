@@ -48,3 +48,10 @@ def test_numbers_are_numpys_and_print_as_they_did(tmp_path: Path) -> None:
     old, new = told_by_both(PROGRAM, tmp_path)
     assert new == old
     assert "float32" in old[1] and "np." not in "".join(new)
+
+
+def test_keras_tells_its_version(tmp_path: Path) -> None:
+    # 2.15's tf.keras told it; tf_keras, which tf.keras is on 2.21 then, tells none.
+    asks = "from tensorflow import keras\nfor one in tf.keras, keras:\n    told = one.__version__.split('.')\n"
+    old, new = told_by_both(f"{PROGRAM}\n{asks}    print('told', told[0], len(told))\n", tmp_path)
+    assert new == old and old[-2:] == ["told 2 3"] * 2

@@ -362,6 +362,14 @@ def test_support_file_that_is_gone_has_what_other_programs_use_of_it() -> None:
     assert texts["keras_estimator.py"] == assemble(names)
 
 
+def test_the_version_of_keras_is_told_where_it_may_be_asked_for() -> None:
+    text = "import tensorflow as tf\n\nprint({})\ntf.estimator.Estimator(tf.keras.layers.Dense)\n"
+    texts, _ = bridge({"train.py": text.format("tf.keras.__version__")})
+    assert texts["keras_estimator.py"].endswith("\n\n\ntell_version_of_keras()\n")
+    texts, _ = bridge({"train.py": text.format("tf.VERSION")})
+    assert "tell_version_of_keras" not in texts["keras_estimator.py"]
+
+
 def test_what_else_the_support_file_has_to_do() -> None:
     slim = "import tensorflow as tf\n\nx = tf.contrib.slim.conv2d\ny = x.shape[1].value\ntf.estimator.Estimator(x)\n"
     texts, findings = bridge({"train.py": slim})

@@ -193,12 +193,15 @@ def test_tensorflow_through_another_module_is_refused() -> None:
 def test_modules_are_asked_for_their_names_and_versions() -> None:
     head = "import sys\nimport tensorflow as tf\nfrom tensorflow import keras\n\n"
     head += "for module in sys, tf, keras:\n    print({})\n"
-    shown = "module.__name__, module.__version__"
-    new, findings = run(with_head(head.format(shown)))
+    new, findings = run(with_head(head.format("module.__name__")))
     assert not [f for f in findings if f.severity is Severity.MANUAL]
-    assert f"for module in sys, tf, tf.keras:\n    print({shown})\n" in new
-    _, findings = run(with_head(head.format("module.__name__, dir(module)")))
-    assert "TFM209" in [f.code for f in findings if f.severity is Severity.MANUAL]
+    assert "for module in sys, tf, tf.keras:\n    print(module.__name__)\n" in new
+    shown = "module.__name__, module.__version__"
+    new, findings = run(with_head(head.replace("tf, keras:", "tf:").format(shown)))
+    assert f"for module in sys, tf:\n    print({shown})\n" in new
+    for other in (shown, "module.__name__, dir(module)"):  # tf.keras says no version in TensorFlow 2.21
+        _, findings = run(with_head(head.format(other)))
+        assert "TFM209" in [f.code for f in findings if f.severity is Severity.MANUAL]
 
 
 def test_what_tensorflow_says_of_its_build_moved() -> None:

@@ -20,6 +20,14 @@ def keep_tensorflow_1_shapes():
     tf1.disable_v2_tensorshape()
 
 
+def tell_version_of_keras():
+    """tf.keras says its version, as it did while Keras was a part of TensorFlow."""
+    package = importlib.import_module(tf.keras.Model.__module__.partition(".")[0])
+    for module in (tf.keras, tf1.keras):
+        if not hasattr(module, "__version__"):
+            module.__version__ = package.__version__
+
+
 def let_tf_slim_find_its_layers():
     """tf_slim asks for names that newer versions of tf_keras and TensorFlow have elsewhere."""
     old, new = "tf_keras.legacy_tf_layers", "tf_keras.src.legacy_tf_layers"
