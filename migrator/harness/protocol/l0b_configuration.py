@@ -237,14 +237,15 @@ def _same_rates(original: Recording, migrated: Recording) -> bool | None:
     shared = set(ours) & set(theirs)
     if not shared or any(side[key] is None for side in (ours, theirs) for key in shared):
         return None
-    return all(_same_rate(ours, theirs, key) for key in shared)
+    greatest = _greatest(ours)
+    return all(_same_rate(ours[key], theirs[key], greatest) for key in shared)
 
 
-def _same_rate(
-    ours: Mapping[tuple[int, int], float | None], theirs: Mapping[tuple[int, int], float | None], key: tuple[int, int]
-) -> bool:
-    a, b = ours[key], theirs[key]
-    greatest = max((abs(rate) for rate in ours.values() if rate is not None and np.isfinite(rate)), default=0.0)
+def _greatest(rates: Mapping[tuple[int, int], float | None]) -> float:
+    return max((abs(rate) for rate in rates.values() if rate is not None and math.isfinite(rate)), default=0.0)
+
+
+def _same_rate(a: float | None, b: float | None, greatest: float) -> bool:
     if same(a, b, _ROUNDING_OF_RATES) or a is None or b is None:
         return a is not None and b is not None
     return abs(a - b) <= _ROUNDING_OF_RATES * float(np.spacing(np.float32(greatest)))
@@ -257,7 +258,8 @@ def _each_rate(original: Recording, migrated: Recording) -> Field:
     name = "learning rate of each step"
     if not shared:
         return Field(name, None, None, None, remark="learning rates: no step has one on both sides")
-    different = (key for key in shared if not _same_rate(ours, theirs, key))
+    greatest = _greatest(ours)
+    different = (key for key in shared if not _same_rate(ours[key], theirs[key], greatest))
     first = next(different, None)
     shown = shared[0] if first is None else first
     causes = ("another rate, or a schedule off by one",)
