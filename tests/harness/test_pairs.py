@@ -45,7 +45,7 @@ VERDICTS: dict[str, dict[str, tuple[str, str | None]]] = {
         "lists": ("EQUIVALENT", None),
         "arrays": ("EQUIVALENT", None),
         "wrong_share": ("DIFFERENT", "L3"),
-        "wrong_batches": ("DIFFERENT", "L2"),
+        "wrong_batches": ("DIFFERENT", "L0b"),
     },
     # Gradients of three batches, each of which is a step, added up in variables, and in a list.
     "summed": {

@@ -788,6 +788,15 @@ def test_gradients_of_several_batches_are_those_of_a_large_one(loops: Loops, bod
     assert losses(wrong)[0] == pytest.approx(losses(whole)[0] * 2.0 / 1.6, rel=1e-5)
     replayed, _ = loops.run((MEAN + body).replace("data(32, 1)", "data(32, 7)"), replay=str(folder / "record"), **known)
     assert losses(replayed) == losses(recording)
+    # A single step has all its parts from what it is given.
+    with (folder / "weights.npz").open("wb") as file:
+        np.savez(file, **recording.states[1])  # type: ignore[arg-type]
+    with (folder / "slots.npz").open("wb") as file:
+        np.savez(file, **{"|".join(key): value for key, value in recording.slots[1].items()})  # type: ignore[arg-type]
+    files = {"weights": str(folder / "weights.npz"), "slots": str(folder / "slots.npz")}
+    points = [{"step": n, **files} for n in (1, 2)]
+    single, _ = loops.run(MEAN + body, replay=str(folder / "record"), points=points, **known)
+    assert losses(single)[1] == pytest.approx(losses(recording)[1], rel=1e-6)
 
 
 def test_gradients_that_are_asked_for_and_not_applied_are_no_part_of_a_step(loops: Loops) -> None:

@@ -354,7 +354,11 @@ class PlainSteps(object):
         loop.parts.begin_call(self.step.key)
         self.step.goes_on = loop.parts.goes_on
         if loop.optimizer is not None and not loop.parts.goes_on:
-            loop.take_point()
+            loop.passive += 1  # what a point gives the weights, no step by hand assigns them
+            try:
+                loop.take_point()
+            finally:
+                loop.passive -= 1
 
     def asked(self):
         """(iterator, how often it was asked) of the one that the last batch came of; None where none was asked, but
