@@ -29,7 +29,9 @@ GRAPH = frozenset(
     )
 )
 #: Methods of tensors and shapes that only look.
-_LOOKING = ("get_shape", "as_list", "get_operations")
+_LOOKING = ("get_shape", "as_list", "as_graph_def", "get_operations")
+#: What writes a graph of TensorFlow 1 to a file.
+_WRITING = ("tf.train.write_graph", "tf.io.write_graph")
 #: TensorFlow's functions that leave something in the graph, which others find there: losses, penalties, variables.
 _LEAVING = (
     *(
@@ -62,10 +64,10 @@ def called(file: ParsedFile, func: cst.BaseExpression) -> str | None:
 
 
 def tells(file: ParsedFile, func: cst.BaseExpression) -> bool:
-    """Whether a call of `func` prints or logs its arguments."""
+    """Whether a call of `func` prints or logs its arguments, or writes a graph down."""
     name = called(file, func) or ""
     module, _, function = name.rpartition(".")
-    if name == "print" or (module in _LOGGING and function in _TELLING):
+    if name == "print" or name in _WRITING or (module in _LOGGING and function in _TELLING):
         return True
     return isinstance(func, cst.Attribute) and func.attr.value in _TELLING and _is_logger(file, func.value)
 

@@ -222,7 +222,8 @@ mode to tell. Print it where `fit`, `evaluate` or `predict` are called, if you n
 Lines that print or log the labels, the loss, the train_op, the global step or the variables of the graph are left out,
 too, with what was computed for them alone: `print(loss)` and `for v in tf.trainable_variables(): print(v.name)` told
 what the graph is made of, once for each mode, and no values. `model.summary()` prints the weights and their shapes. So
-are lines that print or log anything in some modes only: `print("training")` in the branch of TRAIN.
+are lines that print or log anything in some modes only: `print("training")` in the branch of TRAIN; and what writes the
+graph to a file (`tf.train.write_graph`): there is no such graph.
 """,
     ),
     Rule(

@@ -168,3 +168,15 @@ def test_an_error_that_is_only_printed_is_raised() -> None:
         assert [f for f in findings if f.severity is Severity.MANUAL] != []
     _, findings = run(printed + "    return tf.estimator.EstimatorSpec(mode, loss=tf.constant(1.0))\n" + TAIL)
     assert [f for f in findings if f.severity is Severity.MANUAL] != []
+
+
+def test_a_graph_that_predictions_write_down_is_left_out_and_told() -> None:
+    written = 'tf.train.write_graph(tf.get_default_graph().as_graph_def(), "out", "graph.pb")'
+    predicts = (
+        f"    {IF}PREDICT:\n        {written}\n        return tf.estimator.EstimatorSpec(mode, predictions=logits)\n"
+    )
+    body = losses("", "").replace(f"    {IF}TRAIN", f"{predicts}    {IF}TRAIN", 1)
+    new, findings = run(HEAD + body + TAIL + "print(list(estimator.predict(input_fn)))\n")
+    assert [f for f in findings if f.severity is Severity.MANUAL] == [] and "write_graph" not in new
+    line = (HEAD + body).splitlines().index(f"        {written}") + 1
+    assert ("TFM127", line) in {(f.code, f.line) for f in findings}
