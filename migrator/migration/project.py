@@ -28,6 +28,7 @@ from migrator.program.chosen_partitioners import with_chosen_partitioners
 from migrator.program.derived_estimators import with_functions_for_classes
 from migrator.program.lives import with_a_name_each
 from migrator.program.local_names import with_symbols_in_place
+from migrator.program.looked_at import without_looks
 from migrator.program.mode_parameters import with_mode_parameters
 from migrator.program.named_estimators import with_named_estimators
 from migrator.program.networks_by_mode import with_networks_by_mode
@@ -153,6 +154,8 @@ def _migrate(
             on_tpus[path] += printed
             file, around = without_surroundings(file)
             on_tpus[path] += around
+            file, looks = without_looks(file)
+            on_tpus[path] += looks
             files.append(file)
         except cst.ParserSyntaxError as error:
             message = f"cannot be parsed; is it Python 2? `tf-migrate --python2 {path}` converts it first"

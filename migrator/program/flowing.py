@@ -17,7 +17,7 @@ from migrator.ir.program import Program
 from migrator.ir.values import Constant, Function, Method, Operation, Partial, Value, alternatives
 from migrator.names.bare import says
 from migrator.names.bindings import read_bindings, values_given
-from migrator.program.calls import bind, is_none, is_true
+from migrator.program.calls import bind, is_none, is_true, nodes_in
 from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
 from migrator.program.flow import Mentioning
 from migrator.program.known import program_of, values_at
@@ -214,9 +214,20 @@ class _FlowReader(ProgramReader):
                 message = f"`{file.path.name}` may ask which task of a cluster it is, which is not followed"
                 raise Blocked("TFM704", self.place.call, message)
             for node in _withs(file):
-                if any(_SURROUNDS.search(file.code(item.item)) for item in node.items):
+                if any(_SURROUNDS.search(file.code(item.item)) for item in node.items) and self._may_drive(node.body):
                     message = "an Estimator that leaves its function may be used in here: make it and use it in one"
                     raise Blocked("TFM103", node, message)
+
+    def _may_drive(self, block: cst.CSTNode) -> bool:
+        """Whether some lines may come to the Estimator: they name something of the project, or a method of one."""
+        names = {node.value for node in nodes_in(block) if isinstance(node, cst.Name)}
+        return not names.isdisjoint(self._defined) or not names.isdisjoint((*METHODS, "train_and_evaluate"))
+
+    @cached_property
+    def _defined(self) -> set[str]:
+        """The names of all functions and classes of the project."""
+        kinds = (cst.FunctionDef, cst.ClassDef)
+        return {node.name.value for file in self.project.files for node in file.parents if isinstance(node, kinds)}
 
     def _imports(self, file: ParsedFile, origin: str, of: ParsedFile) -> bool:
         module = origin

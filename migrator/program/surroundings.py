@@ -21,7 +21,8 @@ from migrator.program.plain_lines import drives
 from migrator.program.scopes import path_to
 from migrator.rules.sessions import INITIALIZERS
 
-_SESSIONS = ("tf.Session", "tf.InteractiveSession")
+#: What makes a session.
+SESSIONS = ("tf.Session", "tf.InteractiveSession")
 _SETTINGS = ("tf.ConfigProto", "tf.GPUOptions", "tf.GraphOptions", "tf.OptimizerOptions", "tf.RunOptions")
 _GRAPH = "tf.Graph"
 _DEVICE = "tf.device"
@@ -82,7 +83,7 @@ class _Remover(Remover):
             name = item.asname.name if item.asname is not None else None
             if kind is None or not (name is None or isinstance(name, cst.Name)):
                 return
-            if kind == "session" and any((dotted(c.func) or "").endswith(_IMPLIED) for c in calls_in(self.file.module)):
+            if kind == "session" and asks_default_session(self.file):
                 return
             if isinstance(name, cst.Name):
                 runs += self._initializations(body, name.value) if kind == "session" else []
@@ -93,7 +94,7 @@ class _Remover(Remover):
             return
         self._idle[node] = runs
         for item in node.items:
-            self._settings |= set(self._lines_of_settings(item.item, scope))
+            self._settings |= set(lines_of_settings(self.file, item.item, scope))
 
     def _scope(self, node: cst.CSTNode) -> cst.CSTNode:
         around = [one for one in path_to(self.file.module, node) if isinstance(one, cst.FunctionDef)]
@@ -104,19 +105,13 @@ class _Remover(Remover):
         if not isinstance(node, cst.Call):
             return None
         name = self.file.imports.tensorflow(node.func)
-        if name in _SESSIONS:
-            return "session" if all(self._is_setting(arg, scope) for arg in node.args) else None
+        if name in SESSIONS:
+            return "session" if all(is_setting(self.file, arg) for arg in node.args) else None
         if name == _DEVICE:
             return "device" if not any(calls_in(arg) for arg in node.args) else None
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "as_default" and not node.args:
             return "graph" if self._is_graph(node.func.value, scope) else None
         return None
-
-    def _is_setting(self, arg: cst.Arg, scope: cst.CSTNode) -> bool:
-        """Whether an argument of a session is a setting, or a new graph, and making it does nothing else."""
-        if arg.star or any(self.file.imports.tensorflow(c.func) not in (*_SETTINGS, _GRAPH) for c in calls_in(arg)):
-            return False
-        return arg.keyword is None or arg.keyword.value in ("config", "target", "graph")
 
     def _is_graph(self, node: cst.BaseExpression, scope: cst.CSTNode) -> bool:
         """Whether an expression is `tf.Graph()`, or a name that is given that, and nothing else reads."""
@@ -161,31 +156,42 @@ class _Remover(Remover):
         given = [item.asname.name for one in around for item in one.items if item.asname is not None]
         return any(isinstance(one, cst.Name) and one.value == name for one in given)
 
-    def _lines_of_settings(self, node: cst.BaseExpression, scope: cst.CSTNode) -> list[cst.CSTNode]:
-        """The lines that make the settings of a session, where nothing else reads them."""
-        found: list[cst.CSTNode] = []
-        args = node.args if isinstance(node, cst.Call) else ()
-        for name in {one.value for arg in args for one in name_nodes(arg.value)}:
-            given = [one for one in bound_in(scope) if one.name == name and isinstance(one.value, cst.Call)]
-            made = given[0].value if len(given) == 1 else None
-            if not isinstance(made, cst.Call) or self.file.imports.tensorflow(made.func) not in _SETTINGS:
-                continue
-            lines: list[cst.CSTNode] = []
-            others = 0
-            for mention in [one for one in name_nodes(scope) if one.value == name]:
-                line = next((n for n in path_to(scope, mention) if isinstance(n, cst.SimpleStatementLine)), None)
-                small = line.body[0] if line is not None and len(line.body) == 1 else None
-                target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
-                if line is not None and target is not None and (dotted(target) or "").partition(".")[0] == name:
-                    lines.append(line)
-                else:
-                    others += 1
-            if others == 1 and self._are_settings(lines):
-                found += lines
-        return found
 
-    def _are_settings(self, lines: Sequence[cst.CSTNode]) -> bool:
-        return all(self.file.imports.tensorflow(c.func) in _SETTINGS for line in lines for c in calls_in(line))
+def asks_default_session(file: ParsedFile) -> bool:
+    """Whether something in a file may run in the default session, without a mention of it."""
+    return any((dotted(call.func) or "").endswith(_IMPLIED) for call in calls_in(file.module))
 
 
-__all__ = ["without_surroundings"]
+def is_setting(file: ParsedFile, arg: cst.Arg) -> bool:
+    """Whether an argument of a session is a setting, or a new graph, and making it does nothing else."""
+    if arg.star or any(file.imports.tensorflow(c.func) not in (*_SETTINGS, _GRAPH) for c in calls_in(arg)):
+        return False
+    return arg.keyword is None or arg.keyword.value in ("config", "target", "graph")
+
+
+def lines_of_settings(file: ParsedFile, session: cst.BaseExpression, scope: cst.CSTNode) -> list[cst.CSTNode]:
+    """The lines of a function that make the settings of a session, where nothing else reads them."""
+    found: list[cst.CSTNode] = []
+    args = session.args if isinstance(session, cst.Call) else ()
+    for name in {one.value for arg in args for one in name_nodes(arg.value)}:
+        given = [one for one in bound_in(scope) if one.name == name and isinstance(one.value, cst.Call)]
+        made = given[0].value if len(given) == 1 else None
+        if not isinstance(made, cst.Call) or file.imports.tensorflow(made.func) not in _SETTINGS:
+            continue
+        lines: list[cst.CSTNode] = []
+        others = 0
+        for mention in [one for one in name_nodes(scope) if one.value == name]:
+            line = next((n for n in path_to(scope, mention) if isinstance(n, cst.SimpleStatementLine)), None)
+            small = line.body[0] if line is not None and len(line.body) == 1 else None
+            target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+            if line is not None and target is not None and (dotted(target) or "").partition(".")[0] == name:
+                lines.append(line)
+            else:
+                others += 1
+        calls = [call for line in lines for call in calls_in(line)]
+        if others == 1 and all(file.imports.tensorflow(call.func) in _SETTINGS for call in calls):
+            found += lines
+    return found
+
+
+__all__ = ["SESSIONS", "asks_default_session", "is_setting", "lines_of_settings", "without_surroundings"]

@@ -51,7 +51,7 @@ the RunConfig to the Estimator (`config = config.replace(...)`) and migrate agai
 `tf.reset_default_graph()` and `tf.summary.FileWriterCache.clear()`: an Estimator makes a graph of its own each time. A
 session in which nothing is run (`sess = tf.InteractiveSession()`) goes as well: an Estimator makes its own. So do
 `with tf.Session():`, `with tf.device(...):` and `with tf.Graph().as_default():` around what drives an Estimator and
-does nothing else with TensorFlow: neither counts in the graphs that an Estimator makes. So does an optimizer of a
+does nothing else with TensorFlow: none of them counts in the graphs that an Estimator makes. So does an optimizer of a
 function that nothing trains with: an Estimator that is not given it takes its own. And so does an Estimator of a
 function that is made and not used, where the file has another one.
 """,

@@ -59,8 +59,22 @@ function returns its dataset, in TensorFlow 1 the tensors of its iterator. Once 
 `return` of the dataset has to stay.
 """,
     ),
+    Rule(
+        "TFM620",
+        "a look at the data beside the training",
+        Severity.REVIEW,
+        """
+A session that runs nothing but what an iterator gives (`sess.run(iterator.get_next())`) is a look at the data. The new
+program takes the elements of the dataset itself: `iterator = dataset.as_numpy_iterator()`, and `next(iterator)` in each
+place where one was run; at the end that is a `StopIteration`, which `except tf.errors.OutOfRangeError` becomes. The
+elements are arrays that cannot be written to. Tensors that were only printed are those of `next(iter(dataset))`, and
+have values now. Sessions that run anything else beside an Estimator are left, and the program becomes a bridge.
+""",
+    ),
 )
 
+#: The code of iterators that a program asks for a look at its data.
+LOOKED_AT = "TFM620"
 _MAKERS = ("tf.data.make_initializable_iterator", "tf.compat.v1.data.make_initializable_iterator")
 
 
