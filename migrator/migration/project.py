@@ -152,10 +152,6 @@ def _migrate(
             on_tpus[path] += told
             file, printed = without_prints(file)
             on_tpus[path] += printed
-            file, around = without_surroundings(file)
-            on_tpus[path] += around
-            file, looks = without_looks(file)
-            on_tpus[path] += looks
             files.append(file)
         except cst.ParserSyntaxError as error:
             message = f"cannot be parsed; is it Python 2? `tf-migrate --python2 {path}` converts it first"
@@ -165,6 +161,10 @@ def _migrate(
     for path, remarks in without.items():
         on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files, texts))
+    for index, file in enumerate(files):
+        file, around = without_surroundings(file)
+        files[index], looks = without_looks(file)
+        on_tpus[file.path] += [*around, *looks]
     files = [
         with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(with_a_name_each(file)))))
         for file in _in_plain_words(files, texts)

@@ -13,7 +13,7 @@ from typing import Any, Union
 
 import libcst as cst
 
-from migrator.names.bindings import bound_in, dotted, read_bindings
+from migrator.names.bindings import bound_in, dotted, hidden_in, read_bindings
 from migrator.names.free import free
 from migrator.program.calls import calls_in, functions_in, nodes_in, parameters_of
 from migrator.program.folding import lines_instead
@@ -88,6 +88,7 @@ class _Reader:
         self.taken = taken
         self.look = _Look()
         self.runs = 0
+        self.again: dict[int, cst.SimpleStatementLine] = {}  # the line that gives an iterator's names their values
 
     def read(self) -> _Look | None:
         try:
@@ -129,7 +130,8 @@ class _Reader:
         return not any(isinstance(one, (cst.FunctionDef, cst.ClassDef, cst.Lambda)) for one in inside)
 
     def _mentions(self, name: str) -> list[cst.Name]:
-        return [one for one in name_nodes(self.scope) if one.value == name]
+        elsewhere = {inner for node in hidden_in(self.scope, name) for inner in name_nodes(node)}
+        return [one for one in name_nodes(self.scope) if one.value == name and one not in elsewhere]
 
     # -- iterators -----------------------------------------------------------------------------------------------------
 
@@ -181,8 +183,25 @@ class _Reader:
             own = [one.value for one in iterator.names]
             if iterator.made is not iterator.got:
                 own.append(iterator.name)
-            if any(bound.count(name) != 1 for name in own) or len(set(own)) != len(own):
+            if len(set(own)) != len(own) or bound.count(iterator.name) > 1:
                 raise _Refused
+            # `x, y = sess.run([x, y])` gives them their values, once.
+            again = [name for name in own if bound.count(name) != 1]
+            if again and not (all(bound.count(name) == 2 for name in again) and self._given_by_run(iterator, again)):
+                raise _Refused
+
+    def _given_by_run(self, iterator: _Iterator, again: Sequence[str]) -> bool:
+        """Whether names of an iterator's tensors get another value in one line, which is no line of a loop."""
+        for line in [one for one in nodes_in(self.scope) if isinstance(one, cst.SimpleStatementLine)]:
+            names = {one.name for one in read_bindings(line)}
+            if line is not iterator.got and names & set(again):
+                call = made_by(line)
+                is_run = isinstance(call, cst.Call) and (dotted(call.func) or "").endswith(".run")
+                loops = any(isinstance(one, (cst.For, cst.While)) for one in path_to(self.scope, line))
+                if loops or not is_run or not names >= set(again):
+                    return False
+                self.again[id(iterator)] = line
+        return True
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
@@ -204,7 +223,7 @@ class _Reader:
                 if len(small.targets) != 1 or not isinstance(small.targets[0].target, cst.Name):
                     raise _Refused
                 found[line] = small.targets[0].target
-        made = [c for c in calls_in(self.scope) if self._is_session(c)]
+        made = [c for c in calls_in(self.scope) if self._is_session(c) and self._is_own(c)]
         if len(made) != len(found):
             raise _Refused
         for node in found:
@@ -258,10 +277,17 @@ class _Reader:
             raise _Refused
         self._check_read_only(line)
         self.runs += 1
+        for owner in owners:
+            if self.again.get(id(owner), line) is not line:
+                raise _Refused  # after that line there would be nothing to run
         only = owners[0]
         assert only.target is not None
         following = cst.parse_expression(f"next({only.name})")
         if len(owners) == 1 and self.file.code(asked) == self.file.code(only.target) and isinstance(asked, cst.Name):
+            self.look.values[call] = following
+            return
+        same = self._elements(asked) == self._elements(only.target) != []
+        if len(owners) == 1 and same and self._is_unpacked(line, call):
             self.look.values[call] = following
             return
         self.look.before[line] = [
@@ -282,6 +308,17 @@ class _Reader:
             if written is not None and isinstance(written, (cst.Subscript, cst.Attribute, cst.Name)):
                 if {one.value for one in name_nodes(_head(written))} & given:
                     raise _Refused
+
+    def _is_unpacked(self, line: cst.SimpleStatementLine, call: cst.Call) -> bool:
+        """Whether a line gives the elements of a call's result to names."""
+        small = line.body[0]
+        if not isinstance(small, cst.Assign) or small.value is not call or len(small.targets) != 1:
+            return False
+        return isinstance(small.targets[0].target, (cst.Tuple, cst.List))
+
+    def _elements(self, node: cst.BaseExpression) -> list[str]:
+        """The elements of a display, as they are written."""
+        return [self.file.code(one.value) for one in node.elements] if isinstance(node, (cst.Tuple, cst.List)) else []
 
     def _named(self, iterator: _Iterator) -> list[str]:
         return [one.value for one in iterator.names]
@@ -347,7 +384,7 @@ class _Reader:
         own = {id(one) for one in iterator.names}
         for name in {one.value for one in iterator.names}:
             for mention in self._mentions(name):
-                if id(mention) in own or mention in inside:
+                if id(mention) in own or mention in inside or self._is_value(mention, iterator):
                     continue
                 self._check_told(mention)
                 told = True
@@ -380,6 +417,12 @@ class _Reader:
             lines.append(cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(iterator.target)], following)]))
         self.look.lines[iterator.got] = list(lines)
         self.look.told.append(iterator.made)
+
+    def _is_value(self, mention: cst.Name, iterator: _Iterator) -> bool:
+        """Whether a name has the value that a run gave it, in or behind that line."""
+        line = self.again.get(id(iterator))
+        position = self.file.position
+        return line is not None and (mention in name_nodes(line) or position(mention) > position(line))
 
     def _check_told(self, mention: cst.Name) -> None:
         """Refuses what a tensor is asked for that an eager one would answer in another way, but for telling it."""

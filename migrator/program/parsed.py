@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -303,7 +303,7 @@ def removed_by(remover: Remover, file: ParsedFile) -> tuple[ParsedFile, list[Blo
     if not remover.gone:
         return file, []
     assert isinstance(module, cst.Module)
-    new = ParsedFile(file.path, file.text, module, left_out=file.left_out)
+    new = replace(file, module=module)
     new.keep_positions(remover.made, file)
     return new, remover.gone
 

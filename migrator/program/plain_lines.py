@@ -26,6 +26,8 @@ Names = dict[cst.CSTNode, cst.BaseExpression]
 _Scope = Union[cst.Module, cst.FunctionDef]
 _DEPTH = 4
 _TRAINS = ("train", "evaluate", "train_and_evaluate")
+#: Packages that know nothing of TensorFlow's graphs.
+_WITHOUT_GRAPHS = ("numpy", "pandas", "scipy", "sklearn", "matplotlib", "six", "tqdm", "absl", "yaml", "PIL", "cv2")
 _DRIVING = (*_TRAINS, "predict", "export_savedmodel", "export_saved_model")
 _PROCESSORS = ("/cpu:0", "/device:cpu:0", "cpu:0", "/cpu", "cpu")
 #: What makes something else than operations.
@@ -549,11 +551,11 @@ def _is_new_graph(file: ParsedFile, node: cst.BaseExpression) -> bool:
     return is_graph and node.func.attr.value == "as_default"
 
 
-def drives(file: ParsedFile, block: cst.IndentedBlock) -> bool:
-    """Whether statements make or drive Estimators, and do nothing else that a graph around them could matter to."""
+def drives(file: ParsedFile, block: cst.IndentedBlock, alone: bool = True) -> bool:
+    """Whether statements make or drive Estimators; `alone`: and do nothing else that a graph around them matters to."""
     reader = _Driver(file)
     reader.read(block, _DEPTH)
-    return reader.drives and not reader.other
+    return reader.drives and not (alone and reader.other)
 
 
 class _Driver(cst.CSTVisitor):
@@ -588,7 +590,7 @@ class _Driver(cst.CSTVisitor):
         origin = self.file.imports.names.get(name.partition(".")[0])
         if origin is not None and not self.file.imports.tensorflow(node.func):
             head = origin.partition(".")[0]
-            self.other = self.other or (head not in STANDARD_MODULES and head != "numpy")
+            self.other = self.other or (head not in STANDARD_MODULES and head not in _WITHOUT_GRAPHS)
             return
         self.drives = self.drives or (isinstance(node.func, cst.Attribute) and node.func.attr.value in _DRIVING)
         function = self.file.functions.get(name)

@@ -78,8 +78,8 @@ class _Remover(Remover):
             return
         scope = self._scope(node)
         runs: list[cst.BaseStatement] = []
-        for item in node.items:
-            kind = self._kind(item.item, scope)
+        kinds = [self._kind(item.item, scope) for item in node.items]
+        for item, kind in zip(node.items, kinds):
             name = item.asname.name if item.asname is not None else None
             if kind is None or not (name is None or isinstance(name, cst.Name)):
                 return
@@ -90,7 +90,9 @@ class _Remover(Remover):
                 if not self._is_unread(node, name, runs):
                     return
         inside = [line for line in body.body if line not in runs]
-        if not inside or not drives(self.file, cst.IndentedBlock(inside)):
+        # A session in which nothing runs leaves the graph the one that it is, whatever operations are made in it.
+        alone = any(kind != "session" or _has_graph(item.item) for item, kind in zip(node.items, kinds))
+        if not inside or not drives(self.file, cst.IndentedBlock(inside), alone):
             return
         self._idle[node] = runs
         for item in node.items:
@@ -157,9 +159,20 @@ class _Remover(Remover):
         return any(isinstance(one, cst.Name) and one.value == name for one in given)
 
 
+def _has_graph(session: cst.BaseExpression) -> bool:
+    """Whether a session may be one of a graph of its own."""
+    args = session.args if isinstance(session, cst.Call) else ()
+    return len(args) > 1 or any(arg.keyword is not None and arg.keyword.value == "graph" for arg in args)
+
+
 def asks_default_session(file: ParsedFile) -> bool:
     """Whether something in a file may run in the default session, without a mention of it."""
-    return any((dotted(call.func) or "").endswith(_IMPLIED) for call in calls_in(file.module))
+    for call in calls_in(file.module):
+        func = call.func
+        method = func.attr.value if isinstance(func, cst.Attribute) else ""
+        if method in _IMPLIED or (file.imports.tensorflow(func) or "").rpartition(".")[2] in _IMPLIED:
+            return True
+    return False
 
 
 def is_setting(file: ParsedFile, arg: cst.Arg) -> bool:

@@ -15,7 +15,20 @@ BOTH = "rows = data.make_initializable_iterator()\nbatch = rows.get_next()\n"
 LOOKS = {
     "a batch in a session": (
         ONE + "with tf.Session() as sess:\n    a, b = sess.run([x, y])\n    print(a, b)\n",
-        "iterator = data.as_numpy_iterator()\nx, y = next(iterator)\na, b = [x, y]\nprint(a, b)\n",
+        "iterator = data.as_numpy_iterator()\na, b = next(iterator)\nprint(a, b)\n",
+    ),
+    "another order": (
+        ONE + "with tf.Session() as sess:\n    b, a = sess.run([y, x])\n    print(a, b)\n",
+        "iterator = data.as_numpy_iterator()\nx, y = next(iterator)\nb, a = [y, x]\nprint(a, b)\n",
+    ),
+    "an entry of a batch": (
+        "batch = data.make_one_shot_iterator().get_next()\nwith tf.Session() as sess:\n"
+        "    a, b = sess.run(batch['x'])\n    print(a, b)\n",
+        "iterator = data.as_numpy_iterator()\nbatch = next(iterator)\na, b = batch['x']\nprint(a, b)\n",
+    ),
+    "tensors that get their values": (
+        ONE + "with tf.Session() as sess:\n    x, y = sess.run((x, y))\nprint(x.mean(), y)\n",
+        "iterator = data.as_numpy_iterator()\nx, y = next(iterator)\nprint(x.mean(), y)\n",
     ),
     "batches of an iterator that is initialized": (
         BOTH + "sess = tf.Session()\nsess.run(rows.initializer)\nfor _ in range(2):\n    print(sess.run(batch))\n"
@@ -37,6 +50,9 @@ LOOKS = {
 STAYS = {
     "an operation on what is looked at": ONE + "m = tf.reduce_mean(x)\nwith tf.Session() as s:\n    print(s.run(m))\n",
     "another thing that is run": ONE + "with tf.Session() as s:\n    print(s.run(x), s.run(total))\n",
+    "values that are run again": ONE + "with tf.Session() as s:\n    x = s.run(x)\n    print(x, s.run(y))\n",
+    "values in a loop": ONE + "with tf.Session() as s:\n    for _ in range(2):\n        x = s.run(x)\n",
+    "a name that gets something else": ONE + "x = 1\nwith tf.Session() as s:\n    print(s.run(y))\n",
     "values that are fed": ONE + "with tf.Session() as s:\n    print(s.run(x, feed_dict={rate: 1.0}))\n",
     "what is told and run": ONE + "print(x)\nwith tf.Session() as s:\n    print(s.run(y))\n",
     "what is told of a graph": ONE + "print(x.op.name)\n",

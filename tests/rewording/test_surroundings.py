@@ -8,6 +8,7 @@ import pytest
 
 from migrator.program.parsed import ParsedFile
 from migrator.program.surroundings import without_surroundings
+from tests.rules.programs import run_project
 
 TOP = "import tensorflow as tf\n\nestimator = tf.estimator.Estimator(model_fn)\n"
 GONE = {
@@ -25,6 +26,10 @@ GONE = {
         "estimator.train(input_fn)\n",
     ),
     "a device": ("with tf.device('/gpu:0'):\n    estimator.train(input_fn)\n", "estimator.train(input_fn)\n"),
+    "a session around operations that nothing runs": (
+        "with tf.Session():\n    x = tf.constant(1.0)\n    estimator.train(input_fn)\n",
+        "x = tf.constant(1.0)\nestimator.train(input_fn)\n",
+    ),
     "a graph that has a name": (
         "graph = tf.Graph()\nwith graph.as_default():\n    estimator.evaluate(input_fn)\n",
         "graph = tf.Graph()\nestimator.evaluate(input_fn)\n",
@@ -80,3 +85,15 @@ def test_memory_of_gpus_is_told() -> None:
     assert "set_memory_growth" in gone[0].message
     _, gone = without_surroundings(ParsedFile.parse(Path("train.py"), TOP + GONE["a session that runs nothing"][0]))
     assert "memory" not in gone[0].message
+
+
+def test_a_canned_estimator_that_is_written_out_may_stand_in_a_session() -> None:
+    text = (
+        "import tensorflow as tf\n\n\ndef input_fn():\n"
+        "    return tf.data.Dataset.from_tensor_slices(({'x': [[1.0]]}, [[2.0]])).batch(1)\n\n\n"
+        "x = tf.feature_column.numeric_column('x')\nestimator = tf.estimator.LinearRegressor([x])\n"
+        "with tf.Session() as sess:\n    estimator.train(input_fn, steps=1)\n"
+    )
+    new, findings = run_project({"train.py": text}, style="native")["train.py"]
+    assert {"TFM101", "TFM124"} <= {one.code for one in findings}
+    assert next(one.line for one in findings if one.code == "TFM124") == 10 and "Session" not in new

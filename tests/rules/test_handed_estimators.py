@@ -37,7 +37,7 @@ class Test(tf.test.TestCase):
     def test_input_fn(self):
         features, labels = main.input_fn().make_one_shot_iterator().get_next()
         with tf.Session() as sess:
-            features, labels = sess.run((features, labels))
+            features, labels, _ = sess.run((features, labels, tf.constant(1)))
             {inside}
 
     def test_training(self):
