@@ -48,29 +48,26 @@ class _Remover(Remover):
     def __init__(self, file: ParsedFile) -> None:
         super().__init__()
         self.file = file
-        self._idle: dict[cst.With, list[cst.BaseStatement]] = {}
-        self._settings: set[cst.CSTNode] = set()
+        self._idle: set[cst.With] = set()
+        self._unneeded: set[cst.CSTNode] = set()  # lines that initialize what is not there, or make settings
         for node in [one for one in nodes_in(file.module) if isinstance(one, cst.With)]:
             self._read(node)
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
-        left_out = self._idle.get(original_node)
-        if left_out is None:
+        if original_node not in self._idle or not isinstance(updated_node.body, cst.IndentedBlock):
             return updated_node
-        assert isinstance(updated_node.body, cst.IndentedBlock)
-        lines = [new for old, new in zip(original_node.body.body, updated_node.body.body) if old not in left_out]
         shown = self.file.code(original_node.items[0].item)
         message = (
             f"`{shown}` does nothing to an Estimator, which makes a graph and a session of its own: it is left out"
             f"{gpus_of(self.file) if 'Session' in shown else ''}"
         )
         self.gone.append(Blocked("TFM124", original_node, message))
-        return lines_instead([one for one in lines if isinstance(one, cst.BaseStatement)], updated_node.leading_lines)
+        return lines_instead(updated_node.body.body, updated_node.leading_lines)
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> Any:
-        return cst.RemoveFromParent() if original_node in self._settings else updated_node
+        return cst.RemoveFromParent() if original_node in self._unneeded else updated_node
 
     def _read(self, node: cst.With) -> None:
         body = node.body
@@ -94,9 +91,10 @@ class _Remover(Remover):
         alone = any(kind != "session" or _has_graph(item.item) for item, kind in zip(node.items, kinds))
         if not inside or not drives(self.file, cst.IndentedBlock(inside), alone):
             return
-        self._idle[node] = runs
+        self._idle.add(node)
+        self._unneeded |= set(runs)
         for item in node.items:
-            self._settings |= set(lines_of_settings(self.file, item.item, scope))
+            self._unneeded |= set(lines_of_settings(self.file, item.item, scope))
 
     def _scope(self, node: cst.CSTNode) -> cst.CSTNode:
         around = [one for one in path_to(self.file.module, node) if isinstance(one, cst.FunctionDef)]

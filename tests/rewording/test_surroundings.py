@@ -26,6 +26,12 @@ GONE = {
         "estimator.train(input_fn)\n",
     ),
     "a device": ("with tf.device('/gpu:0'):\n    estimator.train(input_fn)\n", "estimator.train(input_fn)\n"),
+    "one inside of another": (
+        "with tf.Session() as sess:\n    first()\n    sess.run(tf.tables_initializer())\n"
+        "    with tf.device('/cpu:0'):\n        estimator.train(input_fn)\n        second()\n"
+        "    third()\n    fourth()\n",
+        "first()\nestimator.train(input_fn)\nsecond()\nthird()\nfourth()\n",
+    ),
     "a session around operations that nothing runs": (
         "with tf.Session():\n    x = tf.constant(1.0)\n    estimator.train(input_fn)\n",
         "x = tf.constant(1.0)\nestimator.train(input_fn)\n",
