@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 
@@ -35,6 +36,7 @@ _PUTS = ("append", "appendleft", "insert")
 _TAKES = ("pop", "popleft")
 _MADE = ("list", "collections.deque")
 _MODE = "mode"
+_CHOOSING = (cst.Subscript, cst.Attribute, cst.BooleanOperation)
 _TELLING_OF_MODES = (cst.Comparison, cst.Call, cst.Subscript, cst.Attribute, cst.BooleanOperation, cst.UnaryOperation)
 
 
@@ -223,11 +225,10 @@ def _candidates(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.Bas
     bound = {one.name for one in bound_in(file.module)} | {one.name for one in bound_in(function)}
     local = [one.name for one in bound_in(function)]
     inner = {one.name.value: one for one in functions_in(function.body) if local.count(one.name.value) == 1}
-    inside = {node for one in nodes_in(function.body) if isinstance(one, _INNER) for node in nodes_in(one)}
-    for node in nodes_in(function.body):
-        if node in inside or file.may_have_comment(node):
+    for node in _own_nodes(function):
+        if not isinstance(node, (*_CHOOSING, cst.Call)) or file.may_have_comment(node):
             continue
-        if isinstance(node, (cst.Subscript, cst.Attribute, cst.BooleanOperation)):
+        if isinstance(node, _CHOOSING):
             if _is_of_made(file, node):
                 yield node
         elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args:
@@ -238,6 +239,19 @@ def _candidates(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.Bas
                 yield node
         elif isinstance(node, cst.Call) and not isinstance(node.func, cst.Name) and _is_of_python(file, node):
             yield node
+
+
+@lru_cache(maxsize=64)
+def _own_nodes(function: cst.FunctionDef) -> tuple[cst.CSTNode, ...]:
+    """The nodes of a function that are not inside of functions, classes and comprehensions in it."""
+    found: list[cst.CSTNode] = []
+    left: list[cst.CSTNode] = [function.body]
+    while left:
+        node = left.pop()
+        if not isinstance(node, _INNER):
+            found.append(node)
+            left += reversed(node.children)
+    return tuple(found)
 
 
 def _is_of_made(file: ParsedFile, node: cst.Subscript | cst.Attribute | cst.BooleanOperation) -> bool:
@@ -318,9 +332,8 @@ def _holds_at_once(one: object) -> bool:
 
 def _unpacked(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
     """`a, b = Pair(f(x), g(x))`, `[a] = [one for one in (f(x),)]`: what names are given the parts of."""
-    inside = {node for one in nodes_in(function.body) if isinstance(one, _INNER) for node in nodes_in(one)}
-    for node in nodes_in(function.body):
-        if not isinstance(node, cst.Assign) or node in inside or len(node.targets) != 1 or file.may_have_comment(node):
+    for node in _own_nodes(function):
+        if not isinstance(node, cst.Assign) or len(node.targets) != 1 or file.may_have_comment(node):
             continue
         target, value = node.targets[0].target, node.value
         if not isinstance(target, (cst.Tuple, cst.List)) or not all(
@@ -388,9 +401,8 @@ def _constant(value: Value) -> cst.BaseExpression | None:
 
 def _tests(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.If | cst.IfExp]:
     """`net = f(x) if USED else None`, and the same as statements: a value, or nothing."""
-    inside = {node for one in nodes_in(function.body) if isinstance(one, _INNER) for node in nodes_in(one)}
-    for node in nodes_in(function.body):
-        if node in inside or file.may_have_comment(node):
+    for node in _own_nodes(function):
+        if not isinstance(node, (cst.IfExp, cst.If)) or file.may_have_comment(node):
             continue
         if isinstance(node, cst.IfExp) and is_none(node.body) is not is_none(node.orelse):
             yield node
@@ -485,16 +497,17 @@ def _modes_said(
 def _mode_tests(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
     """Expressions that may say something of the mode where that is asked: tests, arguments, values of names."""
     names = ModeNames(file.imports, _MODE, functions=file.functions)
-    inside = {node for one in nodes_in(function.body) if isinstance(one, _INNER) for node in nodes_in(one)}
     about = {_MODE}
     for one in bound_in(function):
         if one.value is not None and names_in(one.value) & about and names.when(one.value) is None:
             about.add(one.name)
-    for node in nodes_in(function.body):
+    for node in _own_nodes(function):
+        if not isinstance(node, _TELLING_OF_MODES):
+            continue
         above = file.parents.get(node)
         is_test = isinstance(above, (cst.If, cst.IfExp, cst.While)) and above.test is node
         is_value = isinstance(above, (cst.Arg, cst.Assign, cst.BooleanOperation, cst.UnaryOperation))
-        if not (is_test or is_value) or node in inside or not isinstance(node, _TELLING_OF_MODES):
+        if not (is_test or is_value):
             continue
         if names_in(node) & about and not file.may_have_comment(node) and names.when(node) is None:
             yield node

@@ -361,6 +361,20 @@ def _said(node: cst.CSTNode, name: str) -> int:
     return sum(one.value == name for one in name_nodes(node))
 
 
+def without_declarations(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
+    """`net: tf.Tensor` in a function, where other lines give the name its values."""
+    found: Lines = {}
+    for function in filter(is_concerned, functions_in(file.module)):
+        bound = bound_in(function)
+        given = {one.name for one in bound if one.form is Form.ASSIGNED}
+        for line in lines_of(function):
+            small = line.body[0] if len(line.body) == 1 else None
+            if isinstance(small, cst.AnnAssign) and small.value is None and isinstance(small.target, cst.Name):
+                if small.target.value in given and not file.may_have_comment(small):
+                    found[line] = []
+    return found
+
+
 def on_the_processor(file: ParsedFile) -> Lines:
     """`with tf.device("/cpu:0"):` around datasets, which are nowhere else anyway: what stands inside."""
     found: Lines = {}

@@ -53,6 +53,7 @@ from migrator.program.plain_lines import (
     modes_apart,
     names_told,
     on_the_processor,
+    without_declarations,
     without_forwarding_methods,
     without_globals,
     without_graphs,
@@ -69,6 +70,8 @@ _TRAINING = ("train_and_evaluate", "train")
 #: Ways to bind a name that do so once each time its scope runs.
 _LASTING = (Form.PARAMETER, Form.IMPORTED, Form.FUNCTION, Form.CLASS)
 _SINGLETONS = ("None", "True", "False")
+#: A line like `net: tf.Tensor`.
+_DECLARED = re.compile(r"^\s+\w+\s*:\s*[^\s=:][^=:]*$", re.MULTILINE)
 _ALL_NAMES = {"locals", "globals", "vars", "eval", "exec"}
 _Scope = Union[cst.Module, cst.FunctionDef]
 _Block = Union[cst.Module, cst.IndentedBlock]
@@ -169,6 +172,8 @@ def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
         lines = without_sure_asserts(file, _is_concerned)
     if not lines and "for " in text:
         lines = loops_once(file, _is_concerned) or comprehensions_apart(file, _is_concerned)
+    if not lines and _DECLARED.search(text):
+        lines = without_declarations(file, _is_concerned)
     if not lines and "device(" in text:
         lines = on_the_processor(file)
     if not lines and "**" in text:

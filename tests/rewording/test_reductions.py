@@ -361,6 +361,8 @@ STAYS = {
     + "NAMES = {'train': 'T', 'eval': 'E', 'infer': 'P', 'export': 'X'}\n\n\n"
     + "def main(mode):\n    if NAMES[mode] != 'P':\n        g()\n    tf.estimator.Estimator(f).train(mode)\n",
     "an attribute of a dict": model("loss = f(1)", "made = {'get': loss}", "g(made.get)"),
+    "a loop of one turn over a number": model("for units in [8]:", "    loss = f(units)"),
+    "a name that is only declared": model("global more", "loss = f(1)", "later: int"),
     "losses that are read twice": model("some = []", "some.append(f(1))", "loss = tf.add_n(some)", "g(some)"),
     "losses of a loop": model("some = []", "for one in labels:", "    some.append(f(one))", "loss = tf.add_n(some)"),
     "losses of a branch": model("some = []", "if features:", "    some.append(f(1))", "loss = tf.add_n(some)"),
@@ -723,6 +725,7 @@ CHANGES = {
         MADE + DATA.format("cpu"),
         MADE + "def data():\n    return tf.data.Dataset.range(3)\n\n\nestimator.train(data)\n",
     ),
+    "a name that is declared": (model("loss: tf.Tensor", "loss = f(1)"), model("loss = f(1)")),
     "losses in a list": (
         model("some = []", "some.append(f(1))", "g(2)", "some.append(f(3))", "loss = tf.add_n(some)"),
         model("some_1 = f(1)", "g(2)", "some_2 = f(3)", "loss = tf.add_n([some_1, some_2])"),
