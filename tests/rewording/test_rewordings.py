@@ -24,6 +24,7 @@ BRIDGED = {
     ("numbers_of_a_function", "two_files"): "what a metric does with its labels may call nothing of the file's own",
     ("numbers_cached", "two_files"): "what a metric does with its labels may call nothing of the file's own",
     ("numbers_cached", "parameter_server_min_size"): "a partitioner's numbers are not those of a function's calls",
+    ("values_of_star_arguments", "own_weights"): "what a helper with any number of arguments gives is read by a metric",
     ("values_debugged", "own_weights"): "variables that the program makes itself are told of",
     ("values_traced", "own_weights"): "variables that the program makes itself are told of",
     ("values_traced", "two_files"): "a helper gives the labels back, and a metric reads them",
