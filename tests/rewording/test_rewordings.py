@@ -23,11 +23,22 @@ BRIDGED = {
     ): "what a metric does with its labels may call nothing of the file's own",
     ("numbers_of_a_function", "two_files"): "what a metric does with its labels may call nothing of the file's own",
     ("numbers_cached", "two_files"): "what a metric does with its labels may call nothing of the file's own",
-    ("numbers_cached", "parameter_server_min_size"): "a partitioner's numbers are not those of a function's calls",
-    ("values_of_star_arguments", "own_weights"): "what a helper with any number of arguments gives is read by a metric",
-    ("values_debugged", "own_weights"): "variables that the program makes itself are told of",
-    ("values_traced", "own_weights"): "variables that the program makes itself are told of",
+    **{
+        ("numbers_cached", f"parameter_server_{name}"): "a partitioner's numbers are not those of a function's calls"
+        for name in ("fixed_shards", "max_size", "min_size")
+    },
+    **{
+        (rewording, name): "Python's own functions are not tried on a mesh"
+        for rewording in ("numbers_cached", "values_debugged", "values_traced", "values_before_dead_code")
+        for name in ("mesh_module", "partitioned_embedding")
+    },
+    **{
+        (rewording, name): "variables that the program makes itself are told of"
+        for rewording in ("values_debugged", "values_traced", "values_of_star_arguments")
+        for name in ("own_weights", "recurrent")
+    },
     ("values_traced", "two_files"): "a helper gives the labels back, and a metric reads them",
+    ("values_traced", "mirrored_replicas"): "a helper gives what is there in some modes only",
     ("semicolons", "towers"): "programs without Estimators are read before their words are made plain",
     (
         "numbers_by_vars",
