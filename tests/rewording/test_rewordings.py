@@ -37,6 +37,10 @@ BRIDGED = {
         for rewording in ("values_debugged", "values_traced", "values_of_star_arguments")
         for name in ("own_weights", "recurrent")
     },
+    **{
+        (rewording, "tpu_convnet"): "TPUEstimators are read before the driver's words are made plain"
+        for rewording in ("driver_of_graph_reset", "driver_in_a_comprehension", "estimators_made_late")
+    },
     ("values_traced", "two_files"): "a helper gives the labels back, and a metric reads them",
     ("values_traced", "mirrored_replicas"): "a helper gives what is there in some modes only",
     ("semicolons", "towers"): "programs without Estimators are read before their words are made plain",
