@@ -38,7 +38,7 @@ BRIDGED = {
         for name in ("own_weights", "recurrent")
     },
     **{
-        (rewording, "tpu_convnet"): "TPUEstimators are read before the driver's words are made plain"
+        (rewording, "tpu_convnet"): "the driver of a TPUEstimator becomes a bridge here; why, was not looked for"
         for rewording in ("driver_of_graph_reset", "driver_in_a_comprehension", "estimators_made_late")
     },
     ("values_traced", "two_files"): "a helper gives the labels back, and a metric reads them",
