@@ -41,6 +41,7 @@ BRIDGED = {
         (rewording, "tpu_convnet"): "the driver of a TPUEstimator becomes a bridge here; why, was not looked for"
         for rewording in ("driver_of_graph_reset", "driver_in_a_comprehension", "estimators_made_late")
     },
+    ("values_of_a_loop", "mirrored_replicas"): "a loop of one turn that gives a name a test of the mode stays a loop",
     ("values_traced", "two_files"): "a helper gives the labels back, and a metric reads them",
     ("values_traced", "mirrored_replicas"): "a helper gives what is there in some modes only",
     ("semicolons", "towers"): "programs without Estimators are read before their words are made plain",
