@@ -478,12 +478,16 @@ class _Emitter:
                 if any(d.index == index for d in self.function.definitions):
                     continue  # computed from the labels for metrics only, which compute it themselves
                 raise Blocked("TFM304", statement.node, "the network reads the labels")
-            if statement.modes == {PREDICT} and (self.predictions is None or not self._predicts(index)):
+            if statement.modes == {PREDICT} and self.predictions is None:
+                continue  # nothing in the program predicts
+            only_predicts = statement.modes == {PREDICT} and not self._predicts(index)
+            if only_predicts and (index in skipped or not acts(statement, self.file)):
                 continue
             defined = {d.name for d in self.function.definitions if d.index == index}
             if defined and not defined & live and self._may_go(index, defined):
                 continue
-            if index not in skipped and len(statement.modes & {TRAIN, EVAL}) == 1 and acts(statement, self.file):
+            some = only_predicts or len(statement.modes & {TRAIN, EVAL}) == 1
+            if index not in skipped and some and acts(statement, self.file):
                 raise Blocked("TFM106", statement.node, "this line does not run in every mode")
             keep.append(index)
             new[index] = self._statements_of(statement.node)

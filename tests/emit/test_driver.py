@@ -338,9 +338,10 @@ def test_predict_only_takes_features_alone() -> None:
 
 
 def test_a_graph_around_the_driver_blocks() -> None:
-    text = program(driver="with tf.Graph().as_default():\n    estimator.train(input_fn)")
+    text = program(driver="with tf.Graph().as_default():\n    estimator.train(input_fn)\n    print(tf.constant(1.0))")
     new, findings = run(text)
     assert new == text and manual(findings)[0] == "TFM103"
+    assert "\nestimator.train(input_fn)\n" not in migrated(text.replace("\n    print(tf.constant(1.0))", ""))
 
 
 IMPORTS = "import keras_estimator  # before TensorFlow: it chooses Keras 2\nimport tensorflow.compat.v1 as tf"

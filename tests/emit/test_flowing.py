@@ -379,7 +379,8 @@ REFUSED = {
     "an attribute that is not there": "print(one.config)",
     "a method that is not there": "print(one.get_variable_names())",
     "listeners": "one.train(input_fn, saving_listeners=[own])",
-    "a graph around a caller": "def fit():\n    one.train(input_fn)\n\n\nwith tf.Graph().as_default():\n    fit()",
+    "a graph around a caller": "def fit():\n    one.train(input_fn)\n\n\ngraph = tf.Graph()\n"
+    "with graph.as_default():\n    fit()\nprint(graph)",
     "a cluster": "import os\n\n\nprint(os.environ['TF_CONFIG'])",
     "a strategy around": "with tf.distribute.MirroredStrategy().scope():\n    one.train(input_fn)",
     "tensors": "one.train(lambda: ({'x': [1.0]}, [1.0]))",

@@ -68,6 +68,19 @@ def test_predictions_that_nobody_makes_may_fail(given: str, driver: str, code: s
     assert "labels=labels" not in new or new == text
 
 
+def test_what_only_predictions_do_is_not_left_out_in_silence() -> None:
+    seen = "if mode == tf.estimator.ModeKeys.PREDICT:\n    SEEN.append(mode)\n"
+    text = program(network=seen, spec=", predictions={'out': net}", driver="next(estimator.predict(input_fn))")
+    text = text.replace("def model_fn", "SEEN = []\n\n\ndef model_fn", 1)
+    new, findings = run(text)
+    assert new == text and [f.code for f in findings if f.severity is Severity.MANUAL] == ["TFM106"]
+    for other in (
+        text.replace("SEEN.append(mode)", "seen = mode"),
+        text.replace("next(estimator.predict(", "estimator.train(("),
+    ):
+        assert not [f for f in run(other)[1] if f.severity is Severity.MANUAL]
+
+
 def test_what_fails_in_another_mode_too_is_refused() -> None:
     text = program(loss=FAILING.format("labels=labels, loss=0.0").replace(".PREDICT", ".EVAL"))
     new, findings = run(text)
