@@ -30,7 +30,10 @@ def begin_process(folder: str) -> None:
     """
     import signal
 
+    from migrator.collecting import seldom_until_the_end
+
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    seldom_until_the_end()
     os.chdir(folder)
 
 

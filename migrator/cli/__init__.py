@@ -27,6 +27,9 @@ def main() -> None:
 def _run() -> None:
     import io
 
+    from migrator.collecting import seldom_until_the_end
+
+    seldom_until_the_end()
     from migrator.cli.program import program
 
     for stream in (sys.stdout, sys.stderr):

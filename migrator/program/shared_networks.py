@@ -8,7 +8,7 @@ what is asked of the evaluator: all variables of one must be those of the other,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -18,7 +18,7 @@ from migrator.ir.machine import Effect, same
 from migrator.ir.values import Constant, Frame, Function, Method, Operation, Value
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import Form, all_given, bound_in, names_changed, value_given
-from migrator.program.calls import calls_in, functions_in, nodes_in, parameters_of, with_arguments
+from migrator.program.calls import calls_in, classes_in, functions_in, nodes_in, parameters_of, with_arguments
 from migrator.program.helpers import Helper, Scope, helper_of, touches_training
 from migrator.program.modes import ALL, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
@@ -59,8 +59,6 @@ def with_shared_networks(file: ParsedFile, files: Iterable[ParsedFile]) -> Parse
     others = [one for one in files if one.path != file.path]
     if "EstimatorSpec" not in file.bare or not any("reuse" in one.bare.lower() for one in (file, *others)):
         return file
-    if not _calls_twice(file, {one.name.value for where in (file, *others) for one in functions_in(where.module)}):
-        return file
     shared = False
     while True:
         edits = _first(file, others, shared)
@@ -69,25 +67,53 @@ def with_shared_networks(file: ParsedFile, files: Iterable[ParsedFile]) -> Parse
         file, shared = applied(file, edits), len(_model_fns(file)) == 1
 
 
-def _calls_twice(file: ParsedFile, names: Collection[str]) -> bool:
-    """Whether a model_fn, or a function of its file that it may come to, has two calls of a function of the project."""
-    every = list(functions_in(file.module))
-    found = _model_fns(file)
-    for function in found:  # which grows
-        called = Counter(_last_name(call.func) for call in calls_in(function.body))
-        if any(count > 1 and name in names for name, count in called.items()):
-            return True
-        found += [one for one in every if one.name.value in called and not any(one is other for other in found)]
-    return False
-
-
 def _first(file: ParsedFile, others: Sequence[ParsedFile], shared: bool) -> Edits | None:
     """The edits of the first functions that are found; `shared` says that some were found before."""
+    may_share = [] if shared else _shared_by_name(file, others)
     for function in _model_fns(file):
-        edits = _Network(file, others, function).edits(shared)
-        if edits:
-            return edits
+        if shared or _comes_to(file, function, may_share):
+            edits = _Network(file, others, function).edits(shared)
+            if edits:
+                return edits
     return None
+
+
+def _shared_by_name(file: ParsedFile, others: Sequence[ParsedFile]) -> list[cst.FunctionDef]:
+    """The functions of a file in which all calls of a function of the project stand, and these are several.
+
+    That much can be said without evaluating anything, see `_Network._is_called_by`.
+    """
+    files = (file, *others)
+    calls = Counter(_last_name(call.func) for where in files for call in calls_in(where.module))
+    names = {one.name.value for where in files for one in functions_in(where.module)}
+    several = {name: calls[name] for name in names if calls[name] > 1}
+    found = []
+    for function in functions_in(file.module):
+        own = Counter(name for call in calls_in(function.body) if (name := _last_name(call.func)) in several)
+        if any(count == several[name] for name, count in own.items()):
+            found.append(function)
+    return found
+
+
+def _comes_to(file: ParsedFile, function: cst.FunctionDef, targets: Sequence[cst.FunctionDef]) -> bool:
+    """Whether a function is one of some of its file, or may come to one, by the names of functions and classes."""
+    if not targets:
+        return False
+    by_name: dict[str, list[cst.FunctionDef]] = {}
+    for one in functions_in(file.module):
+        by_name.setdefault(one.name.value, []).append(one)
+    for made in classes_in(file.module):
+        by_name.setdefault(made.name.value, []).extend(functions_in(made))
+    found = {function}
+    queue = [function]
+    while queue:
+        one = queue.pop()
+        if any(one is target for target in targets):
+            return True
+        for name in {_last_name(call.func) for call in calls_in(one.body)} & by_name.keys():
+            queue += [other for other in by_name[name] if other not in found]
+            found.update(by_name[name])
+    return False
 
 
 def _model_fns(file: ParsedFile) -> list[cst.FunctionDef]:
