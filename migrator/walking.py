@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import cache
 from operator import attrgetter
 from typing import Any, final
 
@@ -40,10 +41,20 @@ class Kinds(dict[type, bool]):
     def __init__(self, *classes: type) -> None:
         super().__init__()
         self.classes = classes
+        self._wanted = self._known = 0
 
     def __missing__(self, kind: type) -> bool:
         known = self[kind] = issubclass(kind, self.classes)
         return known
+
+    def wanted(self) -> int:
+        """The bits of those classes of nodes that have been met and are below one of these."""
+        if self._known != len(_BITS):
+            for kind, bit in list(_BITS.items())[self._known :]:
+                if self[kind]:
+                    self._wanted |= bit
+            self._known = len(_BITS)
+        return self._wanted
 
 
 _IS_NODE = Kinds(cst.CSTNode)
@@ -102,7 +113,7 @@ class _Methods:
 class _Part:
     """A node with what is below it but for punctuation; `kinds` has the bits of the classes of all of these nodes."""
 
-    __slots__ = ("below", "kind", "kinds", "names", "node")
+    __slots__ = ("below", "bit", "kind", "kinds", "names", "node")
     kinds: int
     names: tuple[cst.Name, ...] | None  # see names_below; None before anybody asked
 
@@ -111,7 +122,7 @@ class _Part:
         self.kind = type(node)
         self.below = below
         self.names = None
-        kinds = _BITS[self.kind]
+        self.bit = kinds = _BITS[self.kind]
         for part in below:
             kinds |= part.kinds
         self.kinds = kinds
@@ -184,6 +195,32 @@ def _names(part: _Part) -> tuple[cst.Name, ...]:
             found = tuple([name for below in part.below for name in _names(below)])
         part.names = found
     return found  # type: ignore[return-value]
+
+
+def of_kinds(node: cst.CSTNode, *classes: type) -> list[Any]:
+    """A node and those below it that are of some classes, outer ones first; these are none of punctuation.
+
+    It goes only where there are such nodes.
+    """
+    part = _PARTS.get(id(node)) or _part(node)
+    found: list[Any] = []
+    wanted = _kinds(classes).wanted()
+    if part.kinds & wanted:
+        _note_kinds(part, wanted, found)
+    return found
+
+
+@cache
+def _kinds(classes: tuple[type, ...]) -> Kinds:
+    return Kinds(*classes)
+
+
+def _note_kinds(part: _Part, wanted: int, found: list[Any]) -> None:
+    if part.bit & wanted:
+        found.append(part.node)
+    for below in part.below:
+        if below.kinds & wanted:
+            _note_kinds(below, wanted, found)
 
 
 def all_in(node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -461,6 +498,7 @@ __all__ = [
     "all_in",
     "all_parents_in",
     "names_below",
+    "of_kinds",
     "parents_in",
     "remade",
     "transformed",

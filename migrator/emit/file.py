@@ -41,7 +41,7 @@ class Within:
 
 @dataclass
 class FileChanges:
-    """What is to be replaced in one file, by node of its tree.
+    """What is to be replaced in one file, by node of its tree; keys of `statements` and `within` are whole statements.
 
     `moved` statements stand elsewhere, with their comments. `within` says of statements what they go into. `keras` is
     the generation of Keras of the new file, if any.
@@ -115,18 +115,18 @@ class FileRewriter(Rewriter):
     def on_visit(self, node: Any) -> bool:
         if type(node) in OF_PUNCTUATION:
             return False
-        if node in self.changes.moved:
-            return False
         if OF_LINES[type(node)]:
+            if node in self.changes.moved:
+                return False
             if self._carried:
                 self._extra[node], self._carried = self._carried, []
             if self.changes.statements.get(node) == [] or self._is_removed(node):
                 self._remark_on_summary(node)
                 self._carried = [*self._extra.pop(node, ()), *node.leading_lines, *comment_lines(node, leading=False)]
                 return False
-            if node in self.imports.collapsed:
+            if node in self.imports.collapsed or node in self.changes.statements:
                 return False
-        if node in self.changes.statements or node in self.changes.expressions:
+        elif self.changes.expressions and node in self.changes.expressions:
             return False
         return super().on_visit(node)
 
@@ -153,18 +153,26 @@ class FileRewriter(Rewriter):
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
         changes = self.changes
-        if type(original_node) in OF_PUNCTUATION:
+        kind = type(original_node)
+        if kind in OF_PUNCTUATION:
             return updated_node
+        if not OF_LINES[kind]:
+            if changes.expressions and original_node in changes.expressions:
+                return changes.expressions[original_node]
+            if changes.parameters and original_node in changes.parameters:
+                return changes.parameters[original_node]
+            new: Any = super().on_leave(original_node, updated_node)
+            if self._carried and (kind is cst.IndentedBlock or kind is cst.Module):
+                comments = [line for line in self._carried if line.comment is not None]
+                self._carried = []
+                new = new.with_changes(footer=[*comments, *new.footer])
+            return new
         if original_node in changes.moved:
             return cst.RemoveFromParent()
-        if original_node in changes.expressions:
-            return changes.expressions[original_node]
-        if original_node in changes.parameters:
-            return changes.parameters[original_node]
         if original_node in changes.statements:
             if not changes.statements[original_node]:
                 return cst.RemoveFromParent()
-            new: Any = _in_place_of(original_node, changes.statements[original_node])
+            new = _in_place_of(original_node, changes.statements[original_node])
         elif self._is_removed(original_node):
             return cst.RemoveFromParent()
         elif original_node in self.imports.collapsed:
@@ -173,10 +181,6 @@ class FileRewriter(Rewriter):
             new = new.with_changes(leading_lines=lines)
         else:
             new = super().on_leave(original_node, updated_node)
-        if self._carried and isinstance(original_node, (cst.IndentedBlock, cst.Module)):
-            comments = [line for line in self._carried if line.comment is not None]
-            self._carried = []
-            new = new.with_changes(footer=[*comments, *new.footer])
         if original_node in self._extra:
             new = _under(self._extra[original_node], new)
         if original_node is changes.helpers_before and original_node not in changes.within:

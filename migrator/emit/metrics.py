@@ -20,7 +20,7 @@ from migrator.emit.names import free
 from migrator.names.bindings import bound_by
 from migrator.names.imports import ImportMap
 from migrator.program.body import names_given
-from migrator.program.calls import calls_in, nodes_in, number, string
+from migrator.program.calls import calls_in, number, string
 from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.outputs import answers_in_columns, keeps_examples
@@ -28,7 +28,7 @@ from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules import labels as label_rules
 from migrator.rules.metrics import TRUTHS, Metric
 from migrator.rules.rewriter import Rewriter
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 #: How many metrics may have a class of their own only to compute what they compare: more read better in one method.
 _FEW = 2
@@ -617,7 +617,7 @@ class _NetworkCalls(cst.CSTVisitor):
 
 def keys_read(node: cst.CSTNode, name: str) -> set[str | None]:
     """The keys of a dict that an expression reads (`name["key"]`); None among them where it reads it otherwise."""
-    parts = [one for one in nodes_in(node) if isinstance(one, cst.Subscript) and key_of(one, name) is not None]
+    parts = [one for one in of_kinds(node, cst.Subscript) if key_of(one, name) is not None]
     inside = {id(one.value) for one in parts}
     others = [one for one in name_nodes(node) if one.value == name and id(one) not in inside]
     return {key_of(one, name) for one in (*parts, *others)}

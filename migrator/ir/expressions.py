@@ -45,7 +45,7 @@ def evaluate(machine: Machine, node: cst.BaseExpression, scope: Scope) -> Value:
     if handler is None:
         return Unknown(machine.site(node, scope), f"a {type(node).__name__} is not evaluated")
     found: Value = handler(machine, node, scope)
-    return machine.settled(found)
+    return machine.settled(found) if type(found) is Either else found
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

@@ -173,11 +173,15 @@ class Machine(ABC):
 
     # -- places and work
 
-    def site(self, node: cst.CSTNode, scope: Scope) -> Site:
-        """The place of a node. Raises TooMuch."""
+    def step(self) -> None:
+        """Counts a step. Raises TooMuch."""
         self.work += 1
         if self.work > _WORK:
             raise TooMuch
+
+    def site(self, node: cst.CSTNode, scope: Scope) -> Site:
+        """The place of a node, which takes a step. Raises TooMuch."""
+        self.step()
         return Site(scope.path, node, self.frame)
 
     def operation(self, site: Site | None, symbol: str, /, *args: Value, **kwargs: Value) -> Operation:

@@ -44,7 +44,7 @@ def execute(machine: Machine, node: cst.CSTNode, scope: Scope) -> bool:
     handler = _HANDLERS.get(type(node))
     if handler is None:
         return True
-    machine.site(node, scope)
+    machine.step()
     return handler(machine, node, scope)
 
 

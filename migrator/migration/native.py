@@ -39,7 +39,7 @@ from migrator.program.loss import GeneralLoss
 from migrator.program.model_function import ModelFunction, read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.outputs import predicts_dicts
-from migrator.program.own_weights import own_weights
+from migrator.program.own_weights import own_weights, touches_weights
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.ready_scopes import check_optimizers
 from migrator.program.refusals import Refusals
@@ -355,8 +355,11 @@ class NativeMigration(GroupState):
         self.own_weights.update(found)
 
     def _other_problems(self, program: TrainingProgram) -> list[Blocked]:
-        """The lines of a refused model_fn that are in the way too."""
+        """The lines of a refused model_fn that are in the way too; what other functions make is known behind it."""
         self._plan_weights(program)
+        return self._problems_of_lines(program)
+
+    def _problems_of_lines(self, program: TrainingProgram) -> list[Blocked]:
         return other_problems(program.model_file, program.model_fn, program.model.parameters, self.own_weights)
 
     def _read_model(self, program: TrainingProgram) -> ModelFunction | None:
@@ -450,8 +453,9 @@ class NativeMigration(GroupState):
         """Finds what stands in the way in the lines of a model_fn, whether it can be read or not."""
         if program.model_fn not in self.read:
             self._read_model(program)
-            lines = self._other_problems(program)
-            self.problems[program.model_file.path] += lines
+            if touches_weights(program.model_file, program.model_fn):  # nobody looks at other functions here
+                self._plan_weights(program)
+            self.problems[program.model_file.path] += self._problems_of_lines(program)
 
     def _name_variables(
         self, program: TrainingProgram, function: ModelFunction, scope: Scope, calls: Sequence[cst.CSTNode]

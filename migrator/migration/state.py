@@ -30,7 +30,7 @@ from migrator.targets.choosing import divides_batches
 from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 from migrator.targets.plan import Loop, Target
 from migrator.targets.registry import TPU
-from migrator.walking import OF_PUNCTUATION
+from migrator.walking import OF_LINES
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Rewriter(FileRewriter):
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
         """Puts the statements of `before` before a statement, below the empty lines that stand there."""
         new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
-        if type(original_node) in OF_PUNCTUATION:
+        if not OF_LINES[type(original_node)]:
             return new
         if original_node in self.network and isinstance(new, cst.FunctionDef):
             if original_node not in self.changes.statements:

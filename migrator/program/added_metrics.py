@@ -15,11 +15,12 @@ import libcst as cst
 from migrator.emit.names import free
 from migrator.findings import Finding, Severity
 from migrator.names.bare import says
-from migrator.program.calls import bind, calls_in, functions_in, nodes_in, parameters_of, string
+from migrator.program.calls import bind, calls_in, functions_in, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.plain import removal
 from migrator.program.scopes import bindings, path_to, returns_in
 from migrator.program.spread import Edit, Kept, Written
+from migrator.walking import of_kinds
 
 _ADD = "tf.estimator.add_metrics"
 _ADDS = (_ADD, "tf.contrib.estimator.add_metrics")
@@ -216,7 +217,7 @@ def written_at_top(file: ParsedFile, added: Added, name: str) -> tuple[Kept | Wr
     if isinstance(function, cst.Lambda):
         body = Kept(*file.range(function.body))
         return (Written(f"def {name}({', '.join(added.takes)}):\n{indent}return ", start), body, Written("\n", start))
-    strings = [one for one in nodes_in(function) if isinstance(one, (cst.SimpleString, cst.FormattedString))]
+    strings = of_kinds(function, cst.SimpleString, cst.FormattedString)
     if any("\n" in file.code(one) for one in strings) or not isinstance(function.body, cst.IndentedBlock):
         return None
     column = start - (file.text.rfind("\n", 0, start) + 1)

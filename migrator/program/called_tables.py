@@ -19,6 +19,7 @@ from migrator.program.calls import calls_in, functions_in, nodes_in, string, wri
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.reductions import Edits, applied, bound_arguments, substituted
 from migrator.program.scopes import free_names, path_to
+from migrator.walking import of_kinds
 
 _MOST = 12  # functions in a table; a longer one is a registry, and its calls would be a page
 _CHANGES_TRAINING = ("tf.train.", "tf.losses.", "tf.keras.losses.", "tf.keras.optimizers.", "tf.contrib.", "tf.layers.")
@@ -318,7 +319,7 @@ def _with(file: ParsedFile, call: cst.Call, function: cst.BaseExpression) -> cst
     if not isinstance(function, cst.Lambda):
         return call.with_changes(func=function.deep_clone())
     given = bound_arguments(function, call)
-    if given is None or any(isinstance(one, (cst.NamedExpr, *_LATER[:5])) for one in nodes_in(function.body)):
+    if given is None or of_kinds(function.body, cst.NamedExpr, *_LATER[:5]):
         return None
     read = [node.value for node in name_nodes(function.body)]
     if any(calls_in(value) and read.count(name) != 1 for name, value in given.items()):

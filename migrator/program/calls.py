@@ -10,7 +10,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from migrator.program.parsed import Blocked
-from migrator.walking import all_in, walk
+from migrator.walking import all_in, of_kinds
 
 
 def bind(call: cst.Call, parameters: Sequence[str], what: str, code: str) -> dict[str, cst.BaseExpression]:
@@ -151,20 +151,9 @@ def is_docstring(statement: cst.CSTNode) -> bool:
     return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
-class _CallCollector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found.append(node)
-
-
 def calls_in(node: cst.CSTNode) -> list[cst.Call]:
     """Every call below a node, outer ones first."""
-    collector = _CallCollector()
-    walk(node, collector)
-    return collector.found
+    return of_kinds(node, cst.Call)
 
 
 @lru_cache(maxsize=512)
@@ -173,33 +162,11 @@ def nodes_in(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
     return tuple(all_in(node))
 
 
-class _ClassCollector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.ClassDef] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.found.append(node)
-
-
 def classes_in(node: cst.CSTNode) -> list[cst.ClassDef]:
     """Every class below a node, outer ones first."""
-    collector = _ClassCollector()
-    walk(node, collector)
-    return collector.found
-
-
-class _FunctionCollector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.FunctionDef] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.found.append(node)
+    return of_kinds(node, cst.ClassDef)
 
 
 def functions_in(node: cst.CSTNode) -> list[cst.FunctionDef]:
     """Every function below a node, outer ones first."""
-    collector = _FunctionCollector()
-    walk(node, collector)
-    return collector.found
+    return of_kinds(node, cst.FunctionDef)

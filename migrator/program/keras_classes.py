@@ -15,6 +15,7 @@ from migrator.program.calls import calls_in, is_false, is_none, nodes_in
 from migrator.program.classes import find_class
 from migrator.program.parsed import ParsedFile, Project, name_nodes
 from migrator.program.scopes import bindings
+from migrator.walking import of_kinds
 
 _BASES = (*keras_calls.FUNCTIONALS, "tf.keras.layers.Layer")
 _METHODS = ("__init__", "build", "call", "compute_output_shape")
@@ -73,7 +74,7 @@ def _hands_on(owner: cst.ClassDef, call: cst.FunctionDef, names: frozenset[str])
             settled.add(one.func)
             handed.append(value)
     uses = [node for node in nodes_in(owner) if _of_self(node) in names]
-    stored = [t.target for node in nodes_in(owner) if isinstance(node, cst.Assign) for t in node.targets]
+    stored = [t.target for node in of_kinds(owner, cst.Assign) for t in node.targets]
     if any(node not in settled and not any(node is one for one in stored) for node in uses):
         return False
     if sum(any(node is one for one in stored) for node in uses) != len(names):

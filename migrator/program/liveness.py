@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import libcst as cst
 
 from migrator.names.bindings import Form, bound_by
-from migrator.program.calls import nodes_in
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
+from migrator.walking import of_kinds
 
 _LATER = (cst.FunctionDef, cst.Lambda, cst.GeneratorExp, cst.ClassDef)
 _LOOP = (cst.For, cst.While)
@@ -16,7 +16,7 @@ _LOOP = (cst.For, cst.While)
 
 def is_read_behind(file: ParsedFile, function: cst.FunctionDef, line: cst.BaseStatement, name: str) -> bool:
     """Whether a value that a name of a function has behind a line may be read there, or by a function inside."""
-    if any(name in names_in(one) for one in nodes_in(function.body) if isinstance(one, _LATER)):
+    if any(name in names_in(one) for one in of_kinds(function.body, *_LATER)):
         return True
     node: cst.CSTNode = line
     while node is not function:
@@ -37,7 +37,7 @@ def is_read_behind(file: ParsedFile, function: cst.FunctionDef, line: cst.BaseSt
 
 def _next_turn_reads(file: ParsedFile, loop: cst.For | cst.While, name: str) -> bool:
     """Whether another turn of a loop may read what a name has at the end of one."""
-    if any(isinstance(one, (cst.Break, cst.Continue)) for one in nodes_in(loop)):
+    if of_kinds(loop, cst.Break, cst.Continue):
         return True
     if isinstance(loop, cst.While) and name in names_in(loop.test):
         return True

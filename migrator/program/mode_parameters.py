@@ -20,6 +20,7 @@ from migrator.program.flow import is_left_open
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import ParsedFile, names_in
 from migrator.program.reductions import Edits, applied, fitting, returned
+from migrator.walking import of_kinds
 
 _MODE = "mode"  # an Estimator gives it by this name
 _STORED = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Del, cst.Element, cst.StarredElement, cst.NamedExpr)
@@ -158,7 +159,7 @@ class _Reader:
 
     def _family(self) -> list[tuple[ParsedFile, cst.ClassDef]] | None:
         """The classes that are derived from each other, and have the model_fn's; None where two share a name."""
-        classes = [(file, one) for file in self.files for one in nodes_in(file.module) if isinstance(one, cst.ClassDef)]
+        classes = [(file, one) for file in self.files for one in of_kinds(file.module, cst.ClassDef)]
         above = {one.name.value: {_last(base.value) for base in one.bases} for _, one in classes}
         names = {self.told.owner.name.value}
         while True:
@@ -247,7 +248,7 @@ class _Reader:
         value, this = returned(method), _self_of(method)
         if value is None or this is None:
             return None
-        own = [node for node in nodes_in(value) if isinstance(node, cst.Attribute) and _is(node.value, this)]
+        own = [node for node in of_kinds(value, cst.Attribute) if _is(node.value, this)]
         others = names_in(value) - {this} - self.of_method[method].imports.names.keys()
         if {one.attr.value for one in own} != {self.told.attribute} or others:
             return None
@@ -264,7 +265,7 @@ class _Reader:
 
     def _asked(self, value: cst.BaseExpression, name: str) -> cst.BaseExpression:
         """What a property asks, of a name."""
-        nodes = [node for node in nodes_in(value) if isinstance(node, cst.Attribute)]
+        nodes = of_kinds(value, cst.Attribute)
         own = [node for node in nodes if node.attr.value == self.told.attribute and isinstance(node.value, cst.Name)]
         return cast("cst.BaseExpression", _Named(dict.fromkeys(own, name)).of(value))
 

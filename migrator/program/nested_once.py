@@ -15,6 +15,7 @@ from migrator.names.free import free
 from migrator.program.calls import calls_in, functions_in, is_docstring, nodes_in
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.scopes import path_to, returns_in
+from migrator.walking import of_kinds
 
 _HIDING = (cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
 _LOOP = (cst.For, cst.While)
@@ -124,7 +125,7 @@ def _lives(file: ParsedFile, scope: cst.FunctionDef, same: list[cst.FunctionDef]
     if sum(map(len, inside)) != sum(node.value == name for node in name_nodes(scope)):
         return []
     starts = [lines.index(one) for one in same]
-    late = [node for one in nodes_in(block) if isinstance(one, _HIDING) for node in name_nodes(one)]
+    late = [node for one in of_kinds(block, *_HIDING) for node in name_nodes(one)]
     defined = {one.name for one in same}
     if any(node.value == name and node not in defined for node in late) or any(inside[: starts[0]]):
         return []
@@ -140,7 +141,7 @@ def _is_plain(function: cst.FunctionDef) -> bool:
         return False
     if not isinstance(function.body, cst.IndentedBlock) or names_in(function) & _ASKS:
         return False
-    if any(isinstance(one, (cst.Yield, cst.Await)) for one in nodes_in(function.body)):
+    if of_kinds(function.body, cst.Yield, cst.Await):
         return False
     forms = [one for one in read_bindings(function.body) if one.form in (Form.SCOPED, Form.DELETED)]
     return bool(forms) and all(one.form is Form.SCOPED and not one.is_global for one in forms)

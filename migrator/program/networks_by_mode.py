@@ -19,6 +19,7 @@ from migrator.program.modes import ALL, EVAL, PREDICT, TRAIN, ModalStatement, Mo
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.reductions import Edits, applied
 from migrator.program.scopes import bindings, path_to
+from migrator.walking import of_kinds
 
 _MODE = "mode"  # an Estimator gives it by this name
 _BRANCHES = (cst.If, cst.Else, cst.IndentedBlock)
@@ -84,7 +85,7 @@ class _Networks:
     def read(self) -> _Once | None:
         """The first network that is made by several branches."""
         assert isinstance(self.function.body, cst.IndentedBlock)
-        if any(isinstance(one, (cst.Global, cst.Nonlocal)) for one in nodes_in(self.function.body)):
+        if of_kinds(self.function.body, cst.Global, cst.Nonlocal):
             return None
         try:
             body = straighten(self.function.body.body, self.file.imports, _MODE, True, self.file.functions)
@@ -172,13 +173,13 @@ class _Networks:
 
     def _inner(self) -> list[cst.CSTNode]:
         """The functions inside, which may read what a line changes."""
-        return [one for one in nodes_in(self.function.body) if isinstance(one, (cst.FunctionDef, cst.Lambda))]
+        return of_kinds(self.function.body, cst.FunctionDef, cst.Lambda)
 
     def _may_follow(self, statement: ModalStatement) -> bool:
         """Whether a statement does nothing that a network could notice: it makes no variables, and draws nothing."""
         if not isinstance(statement.node, (cst.SimpleStatementLine, cst.If)) or statement.after:
             return False
-        if any(isinstance(one, (cst.Await, cst.Yield, cst.Del, cst.Global)) for one in nodes_in(statement.node)):
+        if of_kinds(statement.node, cst.Await, cst.Yield, cst.Del, cst.Global):
             return False
         if any(not isinstance(one, cst.Name) for one, _ in all_given(statement.node)) or _changes_in_place(statement):
             return False  # what the network is made of may read it
@@ -278,7 +279,7 @@ class _Networks:
 
 def _changes_in_place(statement: ModalStatement) -> bool:
     """Whether a statement may change a part of an object: `params["rate"] += 1`."""
-    targets = [one.target for one in nodes_in(statement.node) if isinstance(one, (cst.AssignTarget, cst.AugAssign))]
+    targets = [one.target for one in of_kinds(statement.node, cst.AssignTarget, cst.AugAssign)]
     return any(isinstance(part, (cst.Attribute, cst.Subscript)) for one in targets for part in nodes_in(one))
 
 

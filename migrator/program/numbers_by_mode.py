@@ -25,6 +25,7 @@ from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.reductions import Edits, applied
 from migrator.program.scopes import bindings, path_to, rebound
 from migrator.query.model import specs
+from migrator.walking import of_kinds
 
 _MODE = "mode"  # an Estimator gives it by this name
 _NONE_OF_THEM = "no mode of an Estimator"
@@ -136,7 +137,7 @@ class _Suspects:
         nodes = [node for one in asked if one is not None for node in nodes_in(one)]
         compared = [one for one in nodes if isinstance(one, cst.Comparison)]
         compared += [one for one in self.nodes if isinstance(one, cst.Comparison) and _MODE in names_in(one)]
-        literals = [node for one in compared for node in nodes_in(one) if isinstance(node, cst.SimpleString)]
+        literals = [node for one in compared for node in of_kinds(one, cst.SimpleString)]
         texts = [string(node) for node in literals]
         return all(text is None or text in ALL for text in texts)
 
@@ -380,7 +381,7 @@ class _Edits:
             return False
         if not all(_asks_an_entry(call) for call in calls_in(node)):
             return False
-        if any(isinstance(one, (cst.IfExp, cst.NamedExpr, cst.Await, cst.Yield)) for one in nodes_in(node)):
+        if of_kinds(node, cst.IfExp, cst.NamedExpr, cst.Await, cst.Yield):
             return False
         inner = path_to(self.function, at)
         hidden = [one for one in inner[1:] if any(owns(one, name) for name in names_in(node))]
@@ -489,7 +490,7 @@ class _Unread:
 def _is_quiet(function: cst.FunctionDef) -> bool:
     """Whether a function calls nothing, and changes nothing but names of its own."""
     quiet = (cst.Assign, cst.Return, cst.Pass)
-    smalls = [one for one in nodes_in(function.body) if isinstance(one, cst.BaseSmallStatement)]
+    smalls = of_kinds(function.body, cst.BaseSmallStatement)
     plain = all(isinstance(one, quiet) or _is_text(one) for one in smalls)
     names = all(isinstance(t.target, cst.Name) for one in smalls if isinstance(one, cst.Assign) for t in one.targets)
     return plain and names and not calls_in(function.body)

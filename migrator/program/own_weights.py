@@ -29,7 +29,9 @@ from migrator.query.variables import (
     CELLS,
     GET,
     LOOKUP,
+    PARAMETERS,
     RECURRENT,
+    SCOPE,
     Made,
     Unclear,
     Variables,
@@ -38,6 +40,7 @@ from migrator.query.variables import (
     reuses,
 )
 
+_OF_WEIGHTS = frozenset(name.rpartition(".")[2] for name in (*PARAMETERS, SCOPE, LOOKUP, *CELLS, *RECURRENT))
 # What computes tensors and makes nothing that is found again by its name.
 _OPERATIONS = frozenset(
     """relu elu leaky_relu sigmoid tanh softmax bias_add conv1d conv2d conv3d max_pool avg_pool dropout l2_normalize lrn
@@ -106,6 +109,15 @@ class OwnWeights:
 
     def _sets(self) -> tuple[set[cst.CSTNode], ...]:
         return self.scopes, self.recurrent, self.unread, self.named
+
+
+def touches_weights(file: ParsedFile, function: cst.FunctionDef) -> bool:
+    """Whether a function itself makes weights or looks up in them, runs cells, or enters variable scopes.
+
+    Of the lines of one that does not `own_weights` says nothing that stands in the way.
+    """
+    symbols = {file.imports.tensorflow(call.func) or "" for call in calls_in(function)}
+    return any(symbol.rpartition(".")[2] in _OF_WEIGHTS for symbol in symbols)
 
 
 def own_weights(
@@ -585,4 +597,4 @@ def _is_slice(value: Value) -> bool:
     return isinstance(value, Operation) and value.symbol == "slice"
 
 
-__all__ = ["OwnWeight", "OwnWeights", "own_weights"]
+__all__ = ["OwnWeight", "OwnWeights", "own_weights", "touches_weights"]

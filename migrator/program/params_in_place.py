@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 import libcst as cst
 
 from migrator.names.bindings import bound_in, dotted, read_bindings
-from migrator.program.calls import bind, calls_in, nodes_in, parameters_of, string, with_arguments, written_entries
+from migrator.program.calls import bind, calls_in, parameters_of, string, with_arguments, written_entries
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.reductions import Edits, applied
+from migrator.walking import of_kinds
 
 _ESTIMATOR = "tf.estimator.Estimator"
 _TAKES = ("model_fn", "model_dir", "config", "params", "warm_start_from")
@@ -62,7 +63,7 @@ def _read(file: ParsedFile, call: cst.Call, elsewhere: Callable[[str], bool], ed
     gone: set[cst.CSTNode] = set()
     for key, entry in held.items():
         asked = [node for node, asked_for in reads.items() if asked_for == key]
-        said = [one for one in nodes_in(file.module) if isinstance(one, cst.SimpleString) and string(one) == key]
+        said = [one for one in of_kinds(file.module, cst.SimpleString) if string(one) == key]
         own = isinstance(entry, cst.DictElement)
         if asked and len(said) == len(asked) + own:  # nobody else speaks of it
             gone.add(entry)

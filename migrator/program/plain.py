@@ -15,7 +15,7 @@ import libcst as cst
 
 from migrator.findings import Finding, Severity
 from migrator.names.bare import bare
-from migrator.program.calls import calls_in, functions_in, nodes_in
+from migrator.program.calls import calls_in, functions_in
 from migrator.program.liveness import is_read_behind
 from migrator.program.made_optimizers import WRAPPERS
 from migrator.program.parsed import ParsedFile, name_nodes
@@ -23,7 +23,7 @@ from migrator.program.scopes import bindings
 from migrator.program.spread import Edit, Written
 from migrator.program.telling import is_look
 from migrator.rules.optimizers import is_optimizer
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 _CHAINED = re.compile(r"\b(\w+)\s*=\s*\1\s*\.\s*train\s*\(")
 _RUN_CONFIGS = ("tf.estimator.RunConfig", "tf.contrib.tpu.RunConfig", "tf.estimator.tpu.RunConfig")
@@ -230,7 +230,7 @@ def _is_idle_estimator(file: ParsedFile, scope: cst.FunctionDef, line: cst.Simpl
         return False
     calls = [call for arg in made.args for call in calls_in(arg)]
     plain = all(file.imports.tensorflow(call.func) is not None or is_look(file, call.func) for call in calls)
-    declared = (one for one in nodes_in(scope) if isinstance(one, (cst.Global, cst.Nonlocal)))
+    declared = of_kinds(scope, cst.Global, cst.Nonlocal)
     shared = any(item.name.value == target.value for one in declared for item in one.names)
     return plain and not shared and not is_read_behind(file, scope, line, target.value)
 

@@ -18,7 +18,7 @@ from migrator.names.standard import STANDARD_MODULES
 from migrator.program.calls import calls_in, functions_in, in_parentheses, nodes_in
 from migrator.program.own_graphs import ANYWHERE
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 #: A statement, and those in its place; expressions, and those in theirs.
 Lines = dict[cst.BaseStatement, list[cst.BaseStatement]]
@@ -111,7 +111,7 @@ def matches_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bo
     """`match mode:` with cases of values, in a function that makes a part of a training program: an `if` and `elif`."""
     found: Lines = {}
     for function in functions_in(file.module):
-        matches = [one for one in nodes_in(function) if isinstance(one, cst.Match)] if is_concerned(function) else []
+        matches = of_kinds(function, cst.Match) if is_concerned(function) else []
         inside = {one for match in matches for case in match.cases for one in nodes_in(case)}
         for match in matches:
             made = _as_conditions(match) if match not in inside and _is_dotted(match.subject) else None
@@ -221,7 +221,7 @@ def without_idle_scopes(file: ParsedFile, is_concerned: Callable[[cst.FunctionDe
     """`with tf.name_scope("x"):` around lines that make no operation, so that it names nothing: what stands inside."""
     found: Lines = {}
     for function in functions_in(file.module):
-        scopes = [one for one in nodes_in(function.body) if isinstance(one, cst.With)] if is_concerned(function) else []
+        scopes = of_kinds(function.body, cst.With) if is_concerned(function) else []
         for node in scopes:
             item = node.items[0] if len(node.items) == 1 and node.items[0].asname is None else None
             call = item.item if item is not None else None
@@ -282,12 +282,12 @@ def loops_once(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]
     """
     found: Lines = {}
     scopes: list[_Scope] = [file.module, *filter(is_concerned, functions_in(file.module))]
-    for loop in [node for scope in scopes for node in nodes_in(scope) if isinstance(node, cst.For)]:
+    for loop in [node for scope in scopes for node in of_kinds(scope, cst.For)]:
         items = loop.iter.elements if isinstance(loop.iter, (cst.List, cst.Tuple)) else ()
         body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
         if len(items) != 1 or not isinstance(items[0], cst.Element) or loop.orelse is not None or not body:
             continue
-        leaves = any(isinstance(one, (cst.Break, cst.Continue)) for one in nodes_in(loop.body))
+        leaves = of_kinds(loop.body, cst.Break, cst.Continue)
         trains = any((dotted(call.func) or "").rpartition(".")[2] in _TRAINS for call in calls_in(loop.body))
         if (
             leaves
@@ -731,7 +731,7 @@ def called_lambda(file: ParsedFile, call: cst.Call) -> cst.BaseExpression | None
         return None
     if made.params.posonly_params or isinstance(made.params.star_arg, cst.Param) or made.params.star_kwarg:
         return None
-    if any(isinstance(node, (cst.NamedExpr, cst.Yield, cst.Await)) for node in nodes_in(made.body)):
+    if of_kinds(made.body, cst.NamedExpr, cst.Yield, cst.Await):
         return None
     around: cst.CSTNode | None = call
     while around is not None and not isinstance(around, (cst.FunctionDef, cst.Lambda)):

@@ -16,6 +16,7 @@ from migrator.names.free import free
 from migrator.program.calls import calls_in, functions_in, is_identifier, nodes_in
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.plain_lines import Lines, Names, bare, is_text, lines_of
+from migrator.walking import of_kinds
 
 _Scope = Union[cst.Module, cst.FunctionDef]
 
@@ -99,7 +100,7 @@ def tables_of_classes(file: ParsedFile, elsewhere: Callable[[str], bool]) -> tup
     lines: Lines = {}
     names: Names = {}
     taken = {one.name for one in read_bindings(file.module)} | names_in(file.module)
-    attributes = [one for one in nodes_in(file.module) if isinstance(one, cst.Attribute)]
+    attributes = of_kinds(file.module, cst.Attribute)
     bound = Counter(one.name for one in read_bindings(file.module) if one.scope is None)
     for owner in [one for one in file.module.body if isinstance(one, cst.ClassDef)]:
         name = owner.name.value
@@ -212,7 +213,7 @@ def classes_chosen(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], b
     found: Lines = {}
     for function in filter(is_concerned, functions_in(file.module)):
         bound = Counter(one.name for one in bound_in(function))
-        for node in [one for one in nodes_in(function.body) if isinstance(one, cst.If)]:
+        for node in of_kinds(function.body, cst.If):
             block, kinds = file.parents.get(node), _kinds(file, node)
             if kinds is None or not isinstance(block, cst.IndentedBlock) or calls_in(node.test):
                 continue

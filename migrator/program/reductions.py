@@ -62,7 +62,7 @@ from migrator.program.plain_lines import (
     without_sure_asserts,
 )
 from migrator.program.plain_values import attributes_said, classes_chosen, dicts_whole, tables_of_classes
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 _ROUNDS = 200  # each takes something away; there are as many as lines that are read otherwise
 _PARTS = ("Estimator", "Classifier", "Regressor", "EstimatorSpec", "TrainSpec", "EvalSpec", "RunConfig")
@@ -334,7 +334,7 @@ class _Edits:
     @cached_property
     def stored(self) -> frozenset[str]:
         """The attributes that anything in the file gets by that name."""
-        attributes = [one for one in nodes_in(self.file.module) if isinstance(one, cst.Attribute)]
+        attributes = of_kinds(self.file.module, cst.Attribute)
         above = [self.file.parents.get(one) for one in attributes]
         return frozenset(
             one.attr.value
@@ -345,7 +345,7 @@ class _Edits:
     def read_elsewhere(self, function: cst.FunctionDef) -> set[str]:
         """The names of attributes that stand outside of a function, here or in another file, and all after a `*`."""
         inside = set(nodes_in(function))
-        every = [one for one in nodes_in(self.file.module) if isinstance(one, cst.Attribute)]
+        every = of_kinds(self.file.module, cst.Attribute)
         outer = {one.attr.value for one in every if one not in inside}
         return outer | {one.attr.value for one in every if one in inside and self.elsewhere(one.attr.value)}
 
@@ -398,7 +398,7 @@ class _Edits:
         """`{TRAIN: a, EVAL: b}[mode]`, `{TRAIN: a}.get(mode, b)()` in a model_fn: conditional expressions."""
         if "mode" not in {parameter.name.value for parameter in function.params.params}:
             return
-        dicts = [one for one in nodes_in(function) if isinstance(one, cst.Dict) and one.elements]
+        dicts = [one for one in of_kinds(function, cst.Dict) if one.elements]
         for table in dicts:
             chosen, entries, default = self._asked(table)
             if chosen is None or chosen in self.as_text or self.has_comment(chosen):

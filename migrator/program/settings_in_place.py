@@ -21,6 +21,7 @@ from migrator.program.known import program_of, values_at
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.reductions import Edits, applied, is_harmless
 from migrator.program.scopes import path_to
+from migrator.walking import of_kinds
 
 #: What may be made anew for each call: it says something, and does nothing.
 _SAID = (
@@ -255,9 +256,9 @@ def _is_made_quietly(owner: cst.ClassDef) -> bool:
     """Whether making an object of a class does nothing but to give it attributes."""
     if owner.bases and not all(isinstance(one.value, cst.Name) and one.value.value == "object" for one in owner.bases):
         return False
-    methods = [one for one in nodes_in(owner.body) if isinstance(one, cst.FunctionDef)]
+    methods = of_kinds(owner.body, cst.FunctionDef)
     made = [one for one in methods if one.name.value in ("__init__", "__new__", "__call__", "__getattribute__")]
-    smalls = [one for method in made for one in nodes_in(method.body) if isinstance(one, cst.BaseSmallStatement)]
+    smalls = [one for method in made for one in of_kinds(method.body, cst.BaseSmallStatement)]
     plain = all(isinstance(one, (cst.Assign, cst.Pass)) for one in smalls) and not owner.decorators
     targets = [target.target for one in smalls if isinstance(one, cst.Assign) for target in one.targets]
     own = all(isinstance(one, cst.Attribute) and isinstance(one.value, cst.Name) for one in targets)
@@ -284,7 +285,7 @@ def _is_own(target: cst.BaseExpression, function: cst.FunctionDef | cst.Lambda) 
         target = target.value
     if not isinstance(target, cst.Name) or not owns(function, target.value):
         return False
-    given = [one for one in nodes_in(function.body) if isinstance(one, cst.Assign)]
+    given = of_kinds(function.body, cst.Assign)
     values = [a.value for a in given if any(t.target.deep_equals(target) for t in a.targets)]
     made = all(isinstance(one, (cst.Dict, cst.Call)) for one in values) and bool(values)
     return made or not entry

@@ -26,6 +26,7 @@ from migrator.program.reductions import Edits, applied, bound_arguments
 from migrator.program.train_body import TrainBody
 from migrator.program.trained import Trained
 from migrator.query.variables import GET, PARAMETERS, SCOPE, Made, Variables, name_of
+from migrator.walking import of_kinds
 
 _FEATURES, _LABELS, _MODE = "features", "labels", "mode"  # an Estimator gives them by these names
 #: What is done once a call, or makes other variables each time: a Keras model does that once, or not at all.
@@ -456,7 +457,7 @@ class _Network:
         reads = [one for one in name_nodes(function.body) if one.value == name]
         told = [arg.value for call in calls_in(function.body) for arg in self._reuses(call)]
         names = {id(arg.keyword) for call in calls_in(function.body) for arg in call.args if arg.keyword is not None}
-        told += [one.test for one in nodes_in(function.body) if isinstance(one, cst.If) and _reuses_variables(one)]
+        told += [one.test for one in of_kinds(function.body, cst.If) if _reuses_variables(one)]
         return all(any(one is value for value in told) or id(one) in names for one in reads)
 
     def _reuses(self, call: cst.Call) -> list[cst.Arg]:
@@ -616,9 +617,7 @@ def _place(function: cst.FunctionDef, node: cst.Call) -> cst.BaseStatement | Non
 
 def _between(function: cst.FunctionDef, first: cst.Call, last: cst.Call) -> list[cst.CSTNode]:
     """The code of a function from the line of one call to before that of another."""
-    lines = [
-        one for one in nodes_in(function.body) if isinstance(one, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
-    ]
+    lines = of_kinds(function.body, cst.SimpleStatementLine, cst.BaseCompoundStatement)
     simple = [one for one in lines if isinstance(one, cst.SimpleStatementLine)]
     around = [next(one for one in simple if any(inner is node for inner in nodes_in(one))) for node in (first, last)]
     start, end = (next(index for index, one in enumerate(lines) if one is line) for line in around)

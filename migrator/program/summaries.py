@@ -12,6 +12,7 @@ from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in, is_docstring, nodes_in
 from migrator.program.parsed import ParsedFile, name_nodes
 from migrator.program.scopes import path_to
+from migrator.walking import of_kinds
 
 #: What reads tensors, variables and their names, and does nothing else.
 _READING = ("tf.math.", "tf.linalg.", "tf.reduce_")
@@ -107,7 +108,7 @@ def _summarizes(file: ParsedFile, node: cst.CSTNode, around: tuple[str, ...]) ->
 
 def _changes_objects(target: cst.CSTNode) -> bool:
     """Whether a target is something else than a name, or several."""
-    return any(isinstance(one, (cst.Attribute, cst.Subscript)) for one in nodes_in(target))
+    return bool(of_kinds(target, cst.Attribute, cst.Subscript))
 
 
 def _is_quiet(file: ParsedFile, small: cst.BaseSmallStatement, around: tuple[str, ...]) -> bool:
@@ -124,7 +125,7 @@ def _is_quiet(file: ParsedFile, small: cst.BaseSmallStatement, around: tuple[str
 
 def _computes(file: ParsedFile, value: cst.BaseExpression, around: tuple[str, ...]) -> bool:
     """Whether an expression calls nothing but what reads, writes summaries, or is a function that does just that."""
-    if any(isinstance(one, (cst.Await, cst.Lambda, cst.NamedExpr, cst.Yield)) for one in nodes_in(value)):
+    if of_kinds(value, cst.Await, cst.Lambda, cst.NamedExpr, cst.Yield):
         return False
     return all(_reads(file, call, around) for call in calls_in(value))
 

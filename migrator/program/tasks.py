@@ -13,10 +13,10 @@ from functools import lru_cache
 import libcst as cst
 
 from migrator.names.imports import dotted
-from migrator.program.calls import nodes_in, string
+from migrator.program.calls import string
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.scopes import bindings
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 #: Attributes of flags, of resolvers and of RunConfigs that say which task this is.
 TASK = (
@@ -286,7 +286,7 @@ def _scope_of(file: ParsedFile, node: cst.Name) -> cst.CSTNode:
 @lru_cache(maxsize=4096)
 def _own_names(function: cst.FunctionDef) -> frozenset[str]:
     """The names that a function gives values to, but for those of the module."""
-    declared = {item.name.value for node in nodes_in(function) if isinstance(node, cst.Global) for item in node.names}
+    declared = {item.name.value for node in of_kinds(function, cst.Global) for item in node.names}
     changed = (name for name, bound in bindings(function) if not isinstance(bound, (cst.Attribute, cst.Subscript)))
     return frozenset(set(changed) - declared)
 

@@ -8,6 +8,7 @@ from migrator.names.bindings import all_given, read_bindings
 from migrator.names.imports import dotted
 from migrator.program.calls import calls_in, functions_in, nodes_in
 from migrator.program.parsed import ParsedFile, name_nodes
+from migrator.walking import of_kinds
 
 #: Methods of a logger, and functions of the same names, that only tell something.
 _TELLING = ("info", "warning", "warn", "error", "debug", "exception", "critical", "log")
@@ -107,9 +108,9 @@ def of_graph(file: ParsedFile, node: cst.CSTNode) -> bool:
 
 def only_looks(file: ParsedFile, node: cst.CSTNode) -> bool:
     """Whether an expression has no effect: it calls nothing but what looks at values, or at a clock."""
-    if any(isinstance(one, (cst.NamedExpr, cst.Await, cst.Yield)) for one in nodes_in(node)):
+    if of_kinds(node, cst.NamedExpr, cst.Await, cst.Yield):
         return False
-    looked = [one.iter for one in nodes_in(node) if isinstance(one, cst.CompFor)]
+    looked = [one.iter for one in of_kinds(node, cst.CompFor)]
     looked += [arg.value for call in calls_in(node) for arg in call.args if _looks_through(call, arg)]
     if any(_is_used_up(file, one) for one in looked):
         return False
@@ -171,7 +172,7 @@ def _is_used_up(file: ParsedFile, node: cst.BaseExpression) -> bool:
 
 
 def _of(target: cst.CSTNode) -> list[cst.Name]:
-    return [one for one in nodes_in(target) if isinstance(one, cst.Name)]
+    return of_kinds(target, cst.Name)
 
 
 def _is_generator(file: ParsedFile, func: cst.BaseExpression) -> bool:

@@ -492,7 +492,8 @@ class ProgramReader:
         if says(program.model_file.code(program.model_fn.body), "batch_size"):
             return True
         reached = reach(self.project, program.model_file, program.model_fn)
-        return any(_ENTRY_OF_SIZE.search(bare(file.code(node))) for node, file in reached.items())
+        codes = (file.code(node) for node, file in reached.items())
+        return any(_ENTRY_OF_SIZE.search(code) and _ENTRY_OF_SIZE.search(bare(code)) for code in codes)
 
     def _tpu(self, asked: tpu.TpuArguments) -> tpu.TpuUse:
         """The TPU that a TPUEstimator asks for."""

@@ -12,6 +12,7 @@ from migrator.names.bindings import read_bindings, value_given
 from migrator.program.calls import calls_in, functions_in, is_none, nodes_in, with_arguments
 from migrator.program.parsed import ParsedFile, name_nodes
 from migrator.program.reductions import Edits, applied
+from migrator.walking import of_kinds
 
 _NETWORKS = (
     *("tf.nn.dynamic_rnn", "tf.nn.bidirectional_dynamic_rnn", "tf.nn.static_rnn", "tf.nn.static_bidirectional_rnn"),
@@ -66,7 +67,7 @@ def _zero(
         if sum(one.value == name for one in name_nodes(function)) != 2:
             return None
         value = value_given(function.body, target)
-        lines = [one for one in nodes_in(function.body) if isinstance(one, cst.SimpleStatementLine)]
+        lines = of_kinds(function.body, cst.SimpleStatementLine)
         line = next(
             (one for one in lines if len(one.body) == 1 and any(each is target for each in nodes_in(one))), None
         )

@@ -15,7 +15,7 @@ from migrator.program.calls import is_false, is_none, is_true, nodes_in
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, expression
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 RULES = (
     Rule(
@@ -133,7 +133,7 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
         for binding in read_bindings(scope):
             if scope is not file.module or binding.is_global:
                 places.setdefault(binding.name, []).append(binding.node)
-        loops = [node for node in nodes_in(scope) if isinstance(node, (cst.For, cst.While))]
+        loops = of_kinds(scope, cst.For, cst.While)
         loop = any(found.call in nodes_in(outer) for outer in loops)
         arrays = [given.get("x", given.get(0)), given.get("y", given.get(1))]
         others = {name for value in given.values() if value not in arrays for name in names_in(value)}
@@ -168,7 +168,7 @@ def _changing_part(file: ParsedFile, nodes: Iterable[cst.CSTNode], call: cst.Cal
             targets.append(node.target)
     parts = [node for node in targets if isinstance(node, (cst.Attribute, cst.Subscript))]
     later = {file.code(node) for node in parts if loop or file.position(node) > file.position(call)}
-    read = [node for node in nodes_in(call) if isinstance(node, (cst.Attribute, cst.Subscript))] if later else []
+    read = of_kinds(call, cst.Attribute, cst.Subscript) if later else []
     return next((code for code in map(file.code, read) if code in later), None)
 
 

@@ -22,6 +22,7 @@ from migrator.program.scopes import free_names, path_to
 from migrator.program.training import TrainingProgram
 from migrator.rules.executions import given_in
 from migrator.rules.rule import Rule
+from migrator.walking import of_kinds
 
 RULES = (
     Rule(
@@ -92,7 +93,7 @@ def acts(file: ParsedFile, statement: cst.CSTNode) -> bool:
     """Whether a statement may do something to what functions read: it calls more than TensorFlow and builtins."""
     if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
         return False
-    inner = {id(call) for node in nodes_in(statement) if isinstance(node, cst.Lambda) for call in calls_in(node)}
+    inner = {id(call) for node in of_kinds(statement, cst.Lambda) for call in calls_in(node)}
     return any(
         file.imports.tensorflow(call.func) is None
         and not (isinstance(call.func, cst.Name) and call.func.value in _BUILTINS)
@@ -154,7 +155,7 @@ class _Function:
             for p in parameters_of(f)
         }
         bound = {one.name for one in read_bindings(self.node)} - self.parameters
-        told = [s for s in nodes_in(self.node) if isinstance(s, (cst.Global, cst.Nonlocal))]
+        told = of_kinds(self.node, cst.Global, cst.Nonlocal)
         self.outside = {item.name.value for s in told for item in s.names}
         named = {self.node.name.value} if isinstance(self.node, (cst.FunctionDef, cst.ClassDef)) else set()
         aliases = {
