@@ -18,7 +18,7 @@ from migrator.program.calls import is_none, string, written_entries
 from migrator.program.modes import ALL, Modes
 from migrator.program.parsed import Following, names_in
 from migrator.program.scopes import bindings, parents_below
-from migrator.walking import names_below, walk
+from migrator.walking import names_below, transformed, walk
 
 Same = Callable[[cst.CSTNode, cst.CSTNode], object]
 _Access = Union[cst.Subscript, cst.Attribute]
@@ -124,7 +124,7 @@ def with_named_attributes(
 
 def _one_by_one(function: cst.FunctionDef, name: str, same: Same) -> cst.FunctionDef:
     """The function with `model.a, model.b = x, y` as two lines, where nothing is read of the object there."""
-    new = function.visit(_Apart(name, same))
+    new = transformed(function, _Apart(name, same))
     assert isinstance(new, cst.FunctionDef)
     return new
 

@@ -20,7 +20,7 @@ from migrator.ir.values import Constant, Function, Method, Object, Site, Table, 
 from migrator.names.bindings import owns
 from migrator.program.calls import calls_in, functions_in, nodes_in, number, parameters_of, string
 from migrator.program.known import loaded, program_of
-from migrator.program.modes import ALL, EVAL, PREDICT, TRAIN
+from migrator.program.modes import ALL, EVAL, PREDICT, TRAIN, ModeNames
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.reductions import Edits, applied
 from migrator.program.scopes import bindings, path_to, rebound
@@ -131,6 +131,23 @@ class _Suspects:
             return False
         return bool(names_in(value) & self.names) and self._chooses(value)
 
+    def outside_of_training(self) -> set[cst.BaseExpression]:
+        """What the suspects are given, where that may be a number outside of training: no text, no part of a spec, and
+        not in a branch for training alone.
+        """
+        names = ModeNames(self.file.imports, _MODE)
+        equal = [one for one in self.nodes if isinstance(one, cst.If) and _is_equality(one.test)]
+        training = [one.body for one in equal if names.when(one.test) == frozenset((TRAIN,))]
+        inside = {call for block in training for call in calls_in(block)}
+        found: set[cst.BaseExpression] = set()
+        for call in self.nodes:
+            if isinstance(call, cst.Call) and call not in inside and not self._is_spec(call):
+                found |= {arg.value for arg in call.args if arg in self.arguments and not _formats_text(arg.value)}
+        return found
+
+    def _is_spec(self, call: cst.Call) -> bool:
+        return (self.file.imports.tensorflow(call.func) or "").endswith("EstimatorSpec")
+
     def asks_only_for_modes(self) -> bool:
         """Whether the mode is compared with those of Estimators alone, here and in what is asked for a number."""
         asked = [self.file.functions.get(name) for one in self.arguments for name in names_in(one.value)]
@@ -153,6 +170,22 @@ class _Suspects:
         """Whether a name is given its value once, by a conditional expression that says the mode."""
         given = [one for one in self.assigned if name in names_in(one.targets[0].target)]
         return len(given) == 1 and _is_choice(given[0].value)
+
+
+def _is_equality(test: cst.BaseExpression) -> bool:
+    """`mode == TRAIN`, which no other value of the mode makes true."""
+    return (
+        isinstance(test, cst.Comparison)
+        and len(test.comparisons) == 1
+        and isinstance(test.comparisons[0].operator, cst.Equal)
+    )
+
+
+def _formats_text(value: cst.BaseExpression) -> bool:
+    """`"%s" % mode`."""
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Modulo):
+        return string(value.left) is not None
+    return isinstance(value, cst.FormattedString)
 
 
 def _says_whether(value: cst.BaseExpression) -> bool:
@@ -184,8 +217,10 @@ def _may_be_numbers(suspects: _Suspects, others: Sequence[ParsedFile]) -> bool:
     file, function = suspects.file, suspects.function
     if any(arg.star for arg in suspects.arguments) or any("global " in one.bare for one in (file, *others)):
         return True
+    asked = suspects.outside_of_training()
+    if not asked:
+        return False
     evaluator = loaded(file, others)
-    asked = {arg.value for arg in suspects.arguments}
     try:
         given = _callee(evaluator, file, function)
         if given is None:
@@ -201,6 +236,10 @@ def _may_be_numbers(suspects: _Suspects, others: Sequence[ParsedFile]) -> bool:
             told_by_estimators = told_by_estimators or bool(specs(graph))
             if any(_is_number(value) for node in asked for value in evaluator.noted.get(node, ())):
                 return True
+            # What is surely something else in one of these modes is not one number in all of them.
+            asked = {node for node in asked if _only(evaluator.noted.get(node, ())) is None}
+            if not asked:
+                break
     except (TooMuch, RecursionError):
         return True
     finally:
@@ -284,6 +323,13 @@ def _arguments(evaluator: Evaluator, callee: Value, function: cst.FunctionDef, m
     )
 
 
+def _only(values: Sequence[Value]) -> Value | None:
+    """The one value among those of several times."""
+    first = values[0] if values else None
+    same = all(one is first or _same_constant(one, first) for one in values)
+    return first if same else None
+
+
 @dataclass
 class _Edits:
     """The arguments of a function's calls in other words; `evaluator` knows what its dicts hold."""
@@ -309,17 +355,11 @@ class _Edits:
     def _said(self, arg: cst.Arg) -> list[cst.Arg]:
         if arg not in self.suspects.arguments or self.file.may_have_comment(arg) or arg.star == "*":
             return [arg]
-        found = {mode: self._only(noted.get(arg.value, [])) for mode, noted in self.values.items()}
+        found = {mode: _only(noted.get(arg.value, [])) for mode, noted in self.values.items()}
         if arg.star:
             return self._entries(arg, found)
         chosen = self._chosen(found, arg.value)
         return [arg] if chosen is None else [arg.with_changes(value=chosen)]
-
-    def _only(self, values: Sequence[Value]) -> Value | None:
-        """The one value among those of several times."""
-        first = values[0] if values else None
-        same = all(one is first or _same_constant(one, first) for one in values)
-        return first if same else None
 
     def _entries(self, arg: cst.Arg, found: Mapping[str, Value | None]) -> list[cst.Arg]:
         """The arguments of a dict that is given as `**settings`."""

@@ -17,7 +17,8 @@ from migrator.program.calls import string
 from migrator.program.entries import Record, parameter
 from migrator.program.flow import class_of, methods_by_name, with_bases
 from migrator.program.helpers import Helper, Scope, touches_training
-from migrator.program.parsed import Following, ParsedFile, Project, attributes_named
+from migrator.program.parsed import Following, ParsedFile, Project, attributes_named, names_in
+from migrator.walking import transformed
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 #: Between the name of a method and that of the class which `super` means, until the call is inlined.
@@ -95,11 +96,11 @@ class OwnObjects:
 
     def with_properties_called(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
         """A line with properties of the objects as calls of their methods."""
-        if not self.made:
+        if not self.made.keys() & names_in(line):
             return line
-        new = line.visit(_PropertiesCalled(self._is_property, self.same))
+        new = transformed(line, _PropertiesCalled(self._is_property, self.same))
         assert isinstance(new, cst.SimpleStatementLine)
-        return self._same(line, new)
+        return line if new is line else self._same(line, new)
 
     def with_bases_named(
         self, file: ParsedFile, method: cst.FunctionDef, body: Sequence[cst.BaseStatement]

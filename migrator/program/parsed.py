@@ -281,6 +281,8 @@ class Tracked(Transformer):
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         new = super().on_leave(original_node, updated_node)
+        if new is original_node:
+            return new
         if isinstance(new, cst.CSTNode):
             self.made[new] = original_node
         elif isinstance(new, cst.FlattenSentinel):

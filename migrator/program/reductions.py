@@ -62,7 +62,7 @@ from migrator.program.plain_lines import (
     without_sure_asserts,
 )
 from migrator.program.plain_values import attributes_said, classes_chosen, dicts_whole, tables_of_classes
-from migrator.walking import of_kinds, walk
+from migrator.walking import of_kinds, transformed, walk
 
 _ROUNDS = 200  # each takes something away; there are as many as lines that are read otherwise
 _PARTS = ("Estimator", "Classifier", "Regressor", "EstimatorSpec", "TrainSpec", "EvalSpec", "RunConfig")
@@ -121,7 +121,7 @@ def with_attributes_said(file: ParsedFile) -> ParsedFile:
 def applied(file: ParsedFile, edits: Edits) -> ParsedFile:
     """A file with edits made; new code has the place of what it stands for."""
     writer = _Writer(file, edits)
-    module = file.module.visit(writer)
+    module = transformed(file.module, writer)
     assert isinstance(module, cst.Module)
     said = (*file.said, *edits.said)
     new = replace(file, module=module, choices={**file.choices, **edits.choices}, said=said)
@@ -1215,6 +1215,16 @@ class _Writer(Tracked):
         self.file = file
         self.edits = edits
         self.orders: dict[cst.CSTNode, tuple[int, ...]] = {}
+        self.around: set[cst.CSTNode] = {file.module}
+        for node in (*edits.lines, *edits.expressions, *edits.decorators):
+            for above in file.above(node):
+                if above in self.around:
+                    break
+                self.around.add(above)
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Whether an edit is below a node: what stands elsewhere stays as it is, with all that is known of it."""
+        return node in self.around
 
     def _note(self, new: cst.CSTNode, again: _Again, instead_of: cst.CSTNode) -> None:
         """Where the nodes of new code come from: the node itself, or what the code stands for."""
