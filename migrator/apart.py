@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from migrator.findings import Finding, Severity
@@ -17,9 +18,11 @@ from migrator.program.shared import runs_in_both
 from migrator.program.training import TrainingProgram
 
 Findings = dict[Path, list[Finding]]
-#: Migrates some programs together: their new texts, or none and what stands in the way. The files that programs which
-#: stay as they are read, too, are written to run in TensorFlow 1.15 as well.
-Migrate = Callable[[Sequence[TrainingProgram], Collection[Path]], tuple[dict[Path, str], Findings]]
+#: Says what stands in the way of programs, and what else is to be told of them, when that is asked.
+InTheWay = Callable[[], Findings]
+#: Migrates some programs together: their new texts, or none where something stands in the way. The files that programs
+#: which stay as they are read, too, are written to run in TensorFlow 1.15 as well.
+Migrate = Callable[[Sequence[TrainingProgram], Collection[Path]], tuple[dict[Path, str], InTheWay]]
 
 
 @dataclass(frozen=True)
@@ -53,17 +56,18 @@ class Apart:
         closures = {id(program): self._closure(program, files) for program in self.programs}
         if not self.blocked_files and all(len(closure) == len(self.programs) for closure in closures.values()):
             return None
-        tried: dict[frozenset[int], Findings] = {}
+        tried: dict[frozenset[int], InTheWay | None] = {}
         good: list[TrainingProgram] = []
-        bad: dict[int, Findings] = {}
+        bad: dict[int, InTheWay] = {}
         for program in self.programs:
             closure = closures[id(program)]
             key = frozenset(map(id, closure))
             if key not in tried:
-                texts, found = self._first(closure)
-                tried[key] = {} if texts else found
-            if tried[key]:
-                bad[id(program)] = self._own(program, tried[key])
+                texts, in_the_way = self._first(closure)
+                tried[key] = None if texts else in_the_way
+            stopped = tried[key]
+            if stopped is not None:
+                bad[id(program)] = partial(self._own, program, stopped)
             else:
                 good.append(program)
         innocent = {path for program in good for path in (program.file.path, program.model_file.path)}
@@ -76,7 +80,7 @@ class Apart:
             used = [(p, path) for p in good for path in (p.file.path, p.model_file.path) if path in kept]
             for program, path in used:
                 message = f"`{stays[path]}`, whose program is blocked, uses this file: give the others without it"
-                bad[id(program)] = _blocked(program, message)
+                bad[id(program)] = partial(_blocked, program, message)
             good = [program for program in good if id(program) not in bad]
             if not good:
                 return None
@@ -87,14 +91,14 @@ class Apart:
                 break
             for program in good:
                 if done.path in files[id(program)]:
-                    bad[id(program)] = _blocked(program, done.message)
+                    bad[id(program)] = partial(_blocked, program, done.message)
             good = [program for program in good if id(program) not in bad]
         if done is None:
             return None
         texts, findings = done
         changed = {path for program in good for path in files[id(program)]}
-        for found in bad.values():
-            for path, lines in found.items():
+        for stopped in bad.values():
+            for path, lines in stopped().items():
                 if path in changed:  # what blocks a program there is told in its own file
                     continue
                 if path in innocent:
@@ -119,10 +123,8 @@ class Apart:
         own = {path for program in stuck for path in (program.file.path, program.model_file.path)}
         return own | set(self.blocked_files.values())
 
-    def _first(self, programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], Findings]:
+    def _first(self, programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], InTheWay]:
         """The first form that carries programs over, or what stands in the way of the last."""
-        texts: dict[Path, str] = {}
-        found: Findings = {}
         for form in self.forms:
             texts, found = form(programs, ())
             if texts:
@@ -140,13 +142,14 @@ class Apart:
         driving = {path for program in good for path in (program.file.path, program.model_file.path)}
         found: _Clash | None = None
         for form in self.forms:
-            texts, findings = form(good, stays)
+            texts, told = form(good, stays)
             changed = [path for path in sorted(stays.keys() & texts.keys()) if texts[path] != old[path].text]
             clashes = [self._clash(old[p], texts[p], stays, p in driving) for p in changed]
             clash = next((clash for clash in clashes if clash is not None), None)
             if not texts or clash is not None:
                 found = clash or found
                 continue
+            findings = told()
             for path in changed:
                 other = stays[path]
                 message = f"`{other}`, which stays as it is, uses this file: it runs in TensorFlow 1.15 as well as in 2"
@@ -168,8 +171,9 @@ class Apart:
         message = f"`{stays[path]}`, whose program is blocked, uses this file, and {lost}: give the others without it"
         return _Clash(path, message)
 
-    def _own(self, program: TrainingProgram, found: Findings) -> Findings:
+    def _own(self, program: TrainingProgram, in_the_way: InTheWay) -> Findings:
         """What blocks a program, one of it in the file of its Estimator."""
+        found = in_the_way()
         blocking = [line for lines in found.values() for line in lines if _blocks(line)]
         if blocking and not any(line.path == str(program.file.path) for line in blocking):
             first = blocking[0]
@@ -187,4 +191,4 @@ def _blocked(program: TrainingProgram, message: str) -> Findings:
     return {program.file.path: [program.file.finding("TFM114", Severity.MANUAL, program.place.call, message)]}
 
 
-__all__ = ["Apart"]
+__all__ = ["Apart", "InTheWay"]

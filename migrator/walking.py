@@ -231,6 +231,11 @@ def all_in(node: cst.CSTNode) -> list[cst.CSTNode]:
     return found
 
 
+def children_of(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes right below a node, white space and punctuation as well."""
+    return _children(node, True)
+
+
 def parents_in(node: cst.CSTNode) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
     """Every node below one that says something, with the node around it, outer ones first."""
     found: list[tuple[cst.CSTNode, cst.CSTNode]] = []
@@ -244,19 +249,6 @@ def _note_around(part: _Part, found: list[tuple[cst.CSTNode, cst.CSTNode]]) -> N
         found.append((below.node, node))
         if below.below:
             _note_around(below, found)
-
-
-def all_parents_in(node: cst.CSTNode) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
-    """Every node below one, those of `parents_in` and the others, with the node around it, outer ones first."""
-    found: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-    _note_parents(node, found)
-    return found
-
-
-def _note_parents(node: cst.CSTNode, found: list[tuple[cst.CSTNode, cst.CSTNode]]) -> None:
-    for child in _children(node, True):
-        found.append((child, node))
-        _note_parents(child, found)
 
 
 def _walk(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
@@ -496,7 +488,7 @@ __all__ = [
     "Kinds",
     "Transformer",
     "all_in",
-    "all_parents_in",
+    "children_of",
     "names_below",
     "of_kinds",
     "parents_in",

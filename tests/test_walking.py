@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import libcst as cst
 import pytest
 
 from migrator import walking
-from migrator.walking import OF_PUNCTUATION, Kinds, all_in, all_parents_in, parents_in, remade, transformed, walk
+from migrator.walking import OF_PUNCTUATION, Kinds, all_in, children_of, of_kinds, parents_in, remade, transformed, walk
 
 SYNTAX = '''\
 import a.b as c, d
@@ -260,9 +261,24 @@ def test_a_remade_tree_has_new_nodes_and_the_same_text() -> None:
     assert not [node for node in all_in(new) if id(node) in old]
 
 
+def _below(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+    for child in children_of(node):
+        yield child, node
+        yield from _below(child)
+
+
+def test_nodes_of_some_classes() -> None:
+    module = cst.parse_module(SYNTAX)
+    for kinds in ((cst.Call,), (cst.Name, cst.Attribute), (cst.BaseExpression,), (cst.Match, cst.BaseSmallStatement)):
+        found = of_kinds(module, *kinds)
+        assert found
+        assert [id(one) for one in found] == [id(one) for one in all_in(module) if isinstance(one, kinds)]
+    assert of_kinds(cst.parse_module("x = 1\n"), cst.Call) == []
+
+
 def test_nodes_around_nodes() -> None:
     module = cst.parse_module(SYNTAX)
-    every = all_parents_in(module)
+    every = list(_below(module))
     assert [id(node) for node, _ in every] == [id(node) for node in all_in(module)[1:]]
     told = [(id(node), id(around)) for node, around in parents_in(module)]
     layout = {id(node) for node, _ in every if type(node) in OF_PUNCTUATION}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrator.apart import Apart
+from migrator.apart import Apart, InTheWay
 from migrator.findings import Finding, Severity
 from migrator.migration.isolation import isolated
 from migrator.migration.native import NativeMigration
@@ -55,22 +55,24 @@ def migrate_group(group: Group, request: Request) -> tuple[dict[Path, str], dict
 
     exported: dict[Path, Collection[str]] = {}
 
-    def native_form(
-        programs: Sequence[TrainingProgram], stays: Collection[Path]
-    ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+    def native_form(programs: Sequence[TrainingProgram], stays: Collection[Path]) -> tuple[dict[Path, str], InTheWay]:
         group = of(programs)
+        made = NativeMigration(group, replace(request, blocked_files={}, for_both=frozenset(stays)))
 
-        def run() -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-            made = NativeMigration(group, replace(request, blocked_files={}, for_both=frozenset(stays)))
-            done = made.run()
+        def prepare() -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+            made.prepare()
             exported.update(made.only_exported)
-            return done
+            return {}, {}
 
-        return isolated(group, run)
+        _, failed = isolated(group, prepare)
+        if failed:
+            return {}, lambda: failed
+        if made.stuck:  # files are written for what else stands in the way, where somebody asks for that
+            return {}, lambda: isolated(group, made.finish)[1]
+        texts, found = isolated(group, made.finish)
+        return texts, lambda: found
 
-    def without_tpus(
-        programs: Sequence[TrainingProgram], stays: Collection[Path]
-    ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+    def without_tpus(programs: Sequence[TrainingProgram], stays: Collection[Path]) -> tuple[dict[Path, str], InTheWay]:
         return native_form(_by_flag(programs, _WHY), stays)
 
     forms = (native_form, without_tpus) if by_flag and request.asked is AUTO else (native_form,)

@@ -119,7 +119,17 @@ class NativeMigration(GroupState):
 
     def run(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
         """The new texts of the files, or none where something stands in the way; and the findings."""
-        models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}
+        self.prepare()
+        return self.finish()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether something stands in the way."""
+        return any(self.problems.values())
+
+    def prepare(self) -> None:
+        """Reads the programs and says what becomes of their lines; nothing of a file is written yet."""
+        models = self.models
         beside = leftovers.leave_beside(self, self._never_run())
         hooks.leave_out_iterators(self)
         self._config_reads()
@@ -150,7 +160,7 @@ class NativeMigration(GroupState):
         for path, file in self.group.files.items():
             self._find_partitioners(path, file)
         self._share_strategies()
-        before = any(self.problems.values())
+        self.stuck_before_drivers = self.stuck
         for program in self.group.programs:
             if program.model_fn in models:
                 self.guarded(program.file, partial(self._driver, program, models))
@@ -165,6 +175,9 @@ class NativeMigration(GroupState):
             rewriter.network, rewriter.untold = self.plan.visited.keys(), self.plan.untold
         for path, file in self.group.files.items():
             self._flags(path, file)
+
+    def finish(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+        """Writes the files behind `prepare`, which finds what else stands in the way."""
         modules = {path: self._finish(file) for path, file in self.group.files.items()}
         in_both = {path for path in modules if self.rewriters[path].in_both}
         texts = _Texts(modules, in_both, self._asked_for_iterators)
@@ -180,9 +193,9 @@ class NativeMigration(GroupState):
         if any(p.code in _OF_STRATEGIES for problems in self.problems.values() for p in problems):
             left += ["`tf.distribute.", "`tf.contrib.distribute."]
         found = {one.code for problems in self.problems.values() for one in problems}
-        self.by_drivers = bool(found) and found <= _OF_DRIVERS and not before and not foreign
+        self.by_drivers = bool(found) and found <= _OF_DRIVERS and not self.stuck_before_drivers and not foreign
         for path, rewriter in self.rewriters.items():
-            unread = any(program.model_fn not in models for program in self.group.programs)
+            unread = any(program.model_fn not in self.models for program in self.group.programs)
             known = len(self.problems[path])
             self.problems[path] += [
                 problem
@@ -271,8 +284,8 @@ class NativeMigration(GroupState):
 
     def _find_partitioners(self, path: Path, file: ParsedFile) -> None:
         """Partitioners of variable scopes outside the model_fns."""
-        if "partitioner" not in file.written:
-            return  # all three have the word in their names, and the walk takes as long as writing the file
+        if not any("partitioner" in one.text for one in self.project.files):
+            return  # all three have the word in their names, and no new code has it from elsewhere
         probe = FileRewriter(file.imports, file.code, definition=file.constants.get)
         transformed(file.module, probe.prepare(file.module, self.changes[path]))
         self.partitioners += [(file, node, text) for node, text in probe.partitioners]

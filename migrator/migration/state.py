@@ -11,6 +11,7 @@ import libcst as cst
 
 from migrator.emit.driver.draft import FileNames
 from migrator.emit.file import FileChanges, FileRewriter, Within
+from migrator.emit.model_function import EmittedModel
 from migrator.migration.everything import Everything, References
 from migrator.program.exports import Form, Signatures
 from migrator.program.flow import InFile
@@ -186,6 +187,8 @@ class GroupState:
         self.strategies: list[Target] = []
         self.draws = False  # whether functions of the network have layers that draw random numbers, on a mesh
         self.drivers: list[TrainingProgram] = []
+        self.models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}  # and whether one predicts dicts
+        self.stuck_before_drivers = False  # whether something stood in the way before drivers were written
         self.by_drivers = False  # whether nothing but the drivers of the programs stands in the way
         self.scoped: dict[cst.Call, Scoped] = {}  # what makes the models that are there already, by their Estimators
         self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}

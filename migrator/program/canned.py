@@ -109,7 +109,7 @@ def _may_hold(file: ParsedFile) -> bool:
     concerned = any(word in file.bare for word in words) or says_nothing(file.text) or may_hold_tapes(file.text)
     concerned = concerned or adds_metrics(file.text) or may_make_servings(file.text)
     concerned = concerned or may_have_constant_inputs(file.text)
-    return concerned and file.written == file.text
+    return concerned and file.is_as_written
 
 
 if TYPE_CHECKING:

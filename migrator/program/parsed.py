@@ -20,7 +20,7 @@ from migrator.program.clusters import Cluster
 from migrator.program.spread import Spread, line_starts
 from migrator.source.discovery import module_files
 from migrator.syntax import Trees
-from migrator.walking import Transformer, all_parents_in, names_below, parents_in, walk
+from migrator.walking import Transformer, children_of, names_below, parents_in, walk
 
 
 class Blocked(Exception):
@@ -128,6 +128,11 @@ class ParsedFile:
         return text_of(self.module, self.module)
 
     @cached_property
+    def is_as_written(self) -> bool:
+        """Whether the file's tree is written as `text`, and nothing of it was left out or put in other words."""
+        return not self.left_out and self.written == self.text
+
+    @cached_property
     def _orders(self) -> Mapping[cst.CSTNode, tuple[int, ...]]:
         return {}
 
@@ -196,18 +201,18 @@ class ParsedFile:
         return text_of(self.module, node)
 
     @cached_property
-    def _hashed(self) -> frozenset[cst.CSTNode]:
-        """The nodes of this file's tree that have a `#` in their text."""
-        found: set[cst.CSTNode] = set()
-        for node, around in reversed(all_parents_in(self.module)):  # inner ones first
-            value = getattr(node, "value", None)
-            if (type(value) is str and "#" in value) or node in found:
-                found |= {node, around}
-        return frozenset(found)
+    def _hashed(self) -> dict[cst.CSTNode, bool]:
+        """Whether there is a `#` in the text of the nodes that were asked about, and of those below them."""
+        return {}
 
     def may_have_comment(self, node: cst.CSTNode) -> bool:
         """Whether there may be a comment inside of a node: its text has a `#`."""
-        return node in self._hashed if node in self.parents else "#" in self.code(node)
+        known = self._hashed.get(node)
+        if known is None:
+            value = getattr(node, "value", None)
+            here = type(value) is str and "#" in value
+            known = self._hashed[node] = here or any(map(self.may_have_comment, children_of(node)))
+        return known
 
     def finding(self, code: str, severity: Severity, node: cst.CSTNode | None, message: str) -> Finding:
         file, node = self.home(node)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import libcst as cst
 
-from migrator.names.bare import bare, says
+from migrator.names.bare import says
 from migrator.names.bindings import Form, bound_in, hidden_in, values_given
 from migrator.program import ready, tpu
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
@@ -37,7 +36,7 @@ from migrator.program.session_config import Session, read_session
 from migrator.program.starts import VARIABLES
 from migrator.program.tensor_names import tensor_names
 from migrator.rules.hooks import Hooks, Tensors, read_hooks, unused_reports
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 _ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS, *ready.ESTIMATORS)
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
@@ -48,7 +47,7 @@ _EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
 _PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
 METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT, **EXPORTS, **VARIABLES}
 
-_ENTRY_OF_SIZE = re.compile(r"""["']batch_size["']|\.batch_size\b""")
+_SIZE = "batch_size"
 _PHASE_OF_SIZE = {"train": "train", "evaluate": "eval", "predict": "infer"}
 _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 
@@ -489,11 +488,10 @@ class ProgramReader:
     def _reads_size(self, program: TrainingProgram) -> bool:
         """Whether a model_fn, or a function that it reaches, may read the batch size that a TPUEstimator puts into its
         params."""
-        if says(program.model_file.code(program.model_fn.body), "batch_size"):
+        body = program.model_fn.body
+        if _names_size(body) and says(program.model_file.code(body), _SIZE):
             return True
-        reached = reach(self.project, program.model_file, program.model_fn)
-        codes = (file.code(node) for node, file in reached.items())
-        return any(_ENTRY_OF_SIZE.search(code) and _ENTRY_OF_SIZE.search(bare(code)) for code in codes)
+        return any(map(_reads_entry_of_size, reach(self.project, program.model_file, program.model_fn)))
 
     def _tpu(self, asked: tpu.TpuArguments) -> tpu.TpuUse:
         """The TPU that a TPUEstimator asks for."""
@@ -1137,6 +1135,17 @@ class _TensorFlowNames(cst.CSTVisitor):
         name = self.file.imports.tensorflow(node)
         if name is not None:
             self.found.append(name)
+
+
+def _names_size(node: cst.CSTNode) -> bool:
+    """Whether a name or a text in a node has that of the batch size in it."""
+    return any(_SIZE in one.value for one in of_kinds(node, cst.Name, cst.SimpleString, cst.FormattedStringText))
+
+
+def _reads_entry_of_size(node: cst.CSTNode) -> bool:
+    """Whether a node says `"batch_size"`, or asks something for an attribute of that name."""
+    texts = (one.raw_value for one in of_kinds(node, cst.SimpleString))
+    return _SIZE in texts or any(one.attr.value == _SIZE for one in of_kinds(node, cst.Attribute))
 
 
 __all__ = [

@@ -38,8 +38,8 @@ def write_out(files: Sequence[ParsedFile]) -> tuple[list[ParsedFile], list[Findi
     found: list[ParsedFile] = []
     findings: list[Finding] = []
     for file in files:
-        is_as_written = file.spread is None and file.written == file.text
-        places = _sessions_of(file) if is_as_written and sessions.may_train(file.text) else []
+        may_train = file.spread is None and sessions.may_train(file.text)
+        places = _sessions_of(file) if may_train and file.is_as_written else []
         try:
             if len(places) > 1:
                 message = "a second session in this file: put the trainings into files of their own"
