@@ -18,6 +18,7 @@ from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import imports_of
 from migrator.program.training import Place, TrainingProgram, attributes_called, bindings, is_estimator, mentions_of
 from migrator.rules.generation import KERAS_2, Keras
+from migrator.syntax import Trees
 from migrator.walking import walk
 
 References = list[tuple[cst.FunctionDef, ParsedFile, cst.CSTNode]]
@@ -40,7 +41,7 @@ class Everything:
     """All files that were given, those that have nothing to do with a program parsed only when they are asked for.
 
     `remarks` are about what was left out of the files when they were read. `wants_tpus` says that programs which ask
-    for a TPU are to get one.
+    for a TPU are to get one. `trees` keeps what is parsed.
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class Everything:
         remarks: Mapping[Path, list[Blocked]] | None = None,
         wants_tpus: bool = True,
         keras: Keras = KERAS_2,
+        trees: Trees[cst.Module] | None = None,
     ) -> None:
+        self.trees = trees
         self.wants_tpus = wants_tpus
         self.keras = keras
         self.project = project
@@ -83,7 +86,7 @@ class Everything:
                 continue
             if path not in self._parsed:
                 try:
-                    self._parsed[path] = ParsedFile.parse(path, text)
+                    self._parsed[path] = ParsedFile.parse(path, text, self.trees)
                 except cst.ParserSyntaxError:
                     self._parsed[path] = None
             file = self._parsed[path]

@@ -37,8 +37,8 @@ def isolated(group: Group, migrate: Callable[[], Made]) -> Made:
             wrong = syntax_error(text)
             if wrong is not None:
                 raise wrong
-            lost = undefined(text) - undefined(group.files[path].text) if path in group.files else frozenset()
-            if lost:
+            lost = undefined(text) if path in group.files else frozenset()
+            if lost and (lost := lost - undefined(group.files[path].text)):
                 raise NameError(f"the new program reads {', '.join(sorted(lost))}, which nothing defines")
         return texts, findings
     except Exception as error:

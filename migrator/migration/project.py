@@ -179,7 +179,7 @@ def _migrate(
     if layouts is not None:
         target = with_layouts(target, layouts)
     wants_tpus = strategy in ("auto", "tpu")
-    everything = Everything(project, texts, on_tpus, wants_tpus, GENERATIONS[keras])
+    everything = Everything(project, texts, on_tpus, wants_tpus, GENERATIONS[keras], trees)
     read = read_all(project, everything, places, findings)
     programs, blocked = read.programs, read.blocked
     references = references_to_models(project, everything, programs, places)

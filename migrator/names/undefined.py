@@ -15,6 +15,8 @@ def undefined(text: str) -> frozenset[str]:
 
     None are told of a module with `import *`, which may bind any, and of one that this Python cannot compile.
     """
+    if "import *" in text:
+        return frozenset()
     try:
         top = symtable.symtable(text, "<text>", "exec")
     except (SyntaxError, ValueError, RecursionError):
@@ -25,8 +27,6 @@ def undefined(text: str) -> frozenset[str]:
         if scope is not top:
             symbols = scope.get_symbols()
             bound |= {one.get_name() for one in symbols if one.is_declared_global() and one.is_assigned()}
-    if "import *" in text:
-        return frozenset()
     read = {
         one.get_name() for scope in scopes for one in scope.get_symbols() if one.is_referenced() and one.is_global()
     }

@@ -73,8 +73,10 @@ def check_batches(project: Project, program: TrainingProgram) -> None:
     """
     nodes = reach(project, program.model_file, program.model_fn)
     needs = next((node for function in nodes for node in _needing(function)), None)
+    if needs is None:
+        return
     made = [_batching(project, program, node, mode) for node, mode in _fed(program)]
-    if needs is not None and made and all(calls and all(map(_drops, calls)) for calls in made):
+    if made and all(calls and all(map(_drops, calls)) for calls in made):
         message = "the network reads the size of its batches, and a Keras model is not made for one size here"
         raise Blocked("TFM619", needs if path_to(program.file.module, needs) else program.place.call, message)
 
