@@ -72,6 +72,32 @@ finally:
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "['libcst']"), done.stderr
 
 
+def test_a_process_that_ends_does_not_look_for_cycles() -> None:
+    """Going through the trees of a project for that took a tenth of the whole run."""
+    script = """
+import sys
+sys.argv = ["tf-migrate", "--version"]
+from migrator.cli import main
+
+class Cycle:
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        print("looked for")
+
+made = Cycle()
+del made
+if "{run}":
+    main()
+"""
+    found = [
+        subprocess.run([sys.executable, "-c", script.replace("{run}", run)], capture_output=True, text=True, check=True)
+        for run in ("main", "")
+    ]
+    assert ["looked for" in one.stdout for one in found] == [False, True]
+
+
 def test_bad_input_gives_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_bytes(b"import tensorflow as tf\nprint 'x'\n")
     done = tf_migrate("bad.py", "missing.py", cwd=tmp_path)
