@@ -576,7 +576,7 @@ class _File:
         meanings = {reference.nodes[-1]: canonical(reference.origin) for reference in self.names.references}
         supported = {r.nodes[-1] for r in self.names.references if home_of(canonical(r.origin)).kind is Kind.SUPPORT}
         sessions = own_sessions(self.names.tree, meanings, supported)
-        in_driver = [own for own in sessions if own.function is None or own.runs_estimators]
+        in_driver = [own for own in sessions if own.function is None or own.runs_estimators or own.is_given]
         needing = needing_default_graph(self.names.tree, meanings, supported)
         self.result.eager = self._is_eager()
         for call in needing if not in_driver else ():
@@ -592,7 +592,7 @@ class _File:
             self.result.used.add(FOR_ALL)
             return
         for own in sessions:
-            if own.function is None or own.runs_estimators:
+            if own.function is None or own.runs_estimators or own.is_given:
                 message = (
                     "this is for a session of the program's own: put what belongs to it into `with "
                     "tf.get_default_graph().as_default():`, for TensorFlow 2 runs operations at once"

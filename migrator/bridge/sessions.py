@@ -7,7 +7,7 @@ before it, or for a session that is made otherwise, does not.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Union
 
@@ -57,12 +57,14 @@ Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 class OwnSession:
     """A function (None: the top level of the file) whose session needs the default graph, and where that shows.
 
-    `runs_estimators` says that it cannot run in one graph as a whole, because Estimators make graphs of their own.
+    `runs_estimators` says that it cannot run in one graph as a whole, because Estimators make graphs of their own, and
+    `is_given` that it runs what is made elsewhere.
     """
 
     function: Function | None
     place: ast.expr
     runs_estimators: bool
+    is_given: bool = False
 
 
 def own_sessions(
@@ -73,6 +75,12 @@ def own_sessions(
     if not _has_one_of(meanings, (*_SESSIONS, *_MONITORED)):
         return found
     functions: list[Function | None] = [n for n in walked(tree) if isinstance(n, ast.FunctionDef)]
+    imported = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in walked(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
     for function in [None, *functions]:
         if function is not None and any(_last(one) == FUNCTION for one in function.decorator_list):
             continue
@@ -87,15 +95,67 @@ def own_sessions(
             continue
         loose = [call for call in sessions if call not in contexts and call not in inside]
         outside = [call for call in calls if meanings.get(call.func) in _OF_GRAPHS and call not in inside]
-        if not loose and not outside:
+        brought = {name for node in nodes if isinstance(node, ast.With) for name in _brought(node, meanings)}
+        brought |= _run(nodes) if loose and function is not None else set()
+        brought -= imported
+        if not loose and not outside and not brought:
             continue
         is_running = any(
             isinstance(call.func, ast.Attribute) and call.func.attr in _OF_ESTIMATORS and call.func not in meanings
             for call in calls
         ) or any(node in supported for node in nodes)
         generator = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes)
-        found.append(OwnSession(function, (loose or outside)[0].func, is_running or generator))
+        place = (loose or outside or sessions)[0].func
+        given = function is not None and not brought <= _made_in(function)
+        found.append(OwnSession(function, place, is_running or generator, given))
     return found
+
+
+def _brought(node: ast.With, meanings: Mapping[ast.expr, str]) -> set[str]:
+    """The names of what the session of a `with` runs, and the `with` does not make."""
+    made = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+    if not any(meanings.get(call.func) in _SESSIONS and not _has_graph(call) for call in made):
+        return set()
+    if any(isinstance(call.func, ast.Attribute) and call.func.attr == "as_default" for call in made):
+        return set()  # in a graph that others have, too
+    below = list(_below(node))
+    return _run(below) - _bound(below)
+
+
+def _run(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names of what `session.run(...)` and `tensor.eval()` compute."""
+    found: set[str] = set()
+    for call in nodes:
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        run = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "fetches")]
+        if call.func.attr == "eval":
+            run = [call.func.value]
+        elif call.func.attr != "run":
+            continue
+        parts = [part for one in run for part in walked(one)]
+        called = {part.func for part in parts if isinstance(part, ast.Call)}
+        found |= {part.id for part in parts if isinstance(part, ast.Name) and part not in called}
+    return found
+
+
+def _bound(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that some code gives values."""
+    found = {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return found | {one.arg for one in nodes if isinstance(one, ast.arg)}
+
+
+def _made_in(function: Function) -> set[str]:
+    """The names that a function gives values which nothing that it is given is a part of."""
+    given = {one.arg for one in walked(function.args) if isinstance(one, ast.arg)}
+    found: set[str] = set()
+    for node in own_nodes(function):
+        if isinstance(node, ast.Assign):
+            called = {part.func for part in walked(node.value) if isinstance(part, ast.Call)}
+            read = {part.id for part in walked(node.value) if isinstance(part, ast.Name) and part not in called}
+            if not read & given:
+                found |= _bound([part for target in node.targets for part in walked(target)])
+    return found - given
 
 
 def needing_default_graph(

@@ -446,6 +446,16 @@ DRIVERS = {
     "session = tf.Session()": True,
     "x = tf.placeholder(tf.float32, [None], 'x')": True,
     "session = tf.Session(graph=tf.Graph())": False,
+    "a = tf.zeros([2])\nwith tf.Session() as session:\n  session.run(a)": True,
+    "with tf.Session() as session:\n  a = tf.zeros([2])\n  session.run([a, tf.ones([2])])": False,
+    "a = tf.zeros([2])\nwith tf.Session():\n  print(a.eval())": True,
+    "def look(data):\n  x = data.make_one_shot_iterator().get_next()\n  with tf.Session() as s:\n    s.run(x)": True,
+    "class A:\n  def __init__(self):\n    self.x = tf.zeros([2])\n  def show(self):\n    with tf.Session() as s:\n"
+    "      return s.run(self.x)": True,
+    "class A:\n  def __init__(self):\n    self.x = tf.zeros([2])\n  def show(self):\n    s = tf.Session()\n"
+    "    return s.run(self.x)": True,
+    "g = tf.Graph()\nwith g.as_default():\n  a = tf.zeros([2])\nwith tf.Session(graph=g) as s:\n  s.run(a)": False,
+    "def total():\n  a = tf.zeros([2])\n  with tf.Session() as s:\n    return s.run(a)": False,  # its function alone
     "queue = tf.train.string_input_producer(['x'])": True,
     "def main(_):\n  read()\ndef read():\n  return tf.TFRecordReader()": True,
     "def main(_):\n  x = tf.placeholder(tf.float32)": True,

@@ -146,3 +146,61 @@ def test_serving_placeholders_beside_keras_models_of_other_shapes(tmp_path: Path
     assert told(str(migrated_python()), new, "") == ["told [[8.0]]"]
     if TENSORFLOW1:  # Keras of TensorFlow 2.15 looks at the shape
         assert told(TENSORFLOW1, old, "") == ["told [[8.0]]"]
+
+
+LOOKS = """
+import numpy as np
+import tensorflow as tf
+
+XS = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+def model_fn(features, labels, mode):
+    out = tf.layers.dense(features["x"], 1, kernel_initializer=tf.constant_initializer(0.1))
+    loss = tf.losses.mean_squared_error(labels, out)
+    train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": XS}, XS[:, :1])).batch(2)
+
+
+def look(dataset):
+    iterator = dataset.make_initializable_iterator()
+    batch = iterator.get_next()
+    with tf.Session() as session:
+        session.run(iterator.initializer)
+        print("told", session.run(batch)[1].tolist())
+
+
+class Scale(object):
+    def __init__(self):
+        self.largest = tf.reduce_max(XS)
+
+    def show(self):
+        with tf.Session():
+            return self.largest.eval()
+
+
+total = tf.reduce_sum(tf.constant(XS))
+x, y = input_fn().make_one_shot_iterator().get_next()
+with tf.Session() as session:
+    print("told", session.run(total), session.run({"x": x["x"]})["x"].tolist())
+look(input_fn())
+print("told", Scale().show())
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn)
+print("told %.3f" % estimator.evaluate(input_fn)["loss"])
+"""
+
+
+def test_sessions_run_what_is_made_before_them(tmp_path: Path) -> None:
+    old, new = tmp_path / "old" / "program.py", tmp_path / "new" / "program.py"
+    for path in (old, new):
+        path.parent.mkdir()
+        path.write_text(LOOKS)
+    done = CliRunner().invoke(command, ["--style", "bridge", str(new)])
+    assert done.exit_code == 0, done.output
+    was = told(TENSORFLOW1 or str(original_python()), old, "")
+    assert len(was) == 4 and told(str(migrated_python()), new, "") == was
