@@ -76,7 +76,7 @@ FORMS = {
 }
 #: What no reader follows.
 NOT_FOLLOWED = (
-    *("walrus in a comprehension", "walrus in a condition", "walrus in elif"),
+    *("walrus in a condition", "walrus in elif"),
     *("capture", "capture of a rest", "capture of a mapping", "except", "import", "class", "def"),
 )
 #: What comes out, by place: TensorFlow 1 and the new program were run for each, and trained the same.
@@ -84,11 +84,12 @@ MIGRATED = {
     "the rate after the optimizer is made": {*FORMS} - {*NOT_FOLLOWED},
     "the labels before the loss": {
         *("annotated", "walrus", "walrus given", "tuple", "star", "for", "try", "nonlocal"),
-        *("in a match statement", "del"),
+        *("in a match statement", "del", "walrus in a comprehension"),
     },
     "the features before the network": {*FORMS} - {*NOT_FOLLOWED},
     "the optimizer": {
         *("annotated", "walrus", "walrus given", "tuple", "star", "nonlocal", "for", "in a match statement"),
+        "walrus in a comprehension",
     },
 }
 
