@@ -17,6 +17,7 @@ from migrator.names.bindings import bound_in, dotted, hidden_in, read_bindings
 from migrator.names.free import free
 from migrator.program.calls import calls_in, functions_in, nodes_in, parameters_of
 from migrator.program.folding import lines_instead
+from migrator.program.held import may_be_written
 from migrator.program.parsed import Blocked, ParsedFile, Remover, name_nodes, removed_by
 from migrator.program.scopes import path_to
 from migrator.program.surroundings import SESSIONS, asks_default_session, is_setting, lines_of_settings
@@ -88,6 +89,7 @@ class _Reader:
         self.taken = taken
         self.look = _Look()
         self.runs = 0
+        self.homes: dict[str, cst.CSTNode] = {}  # the session that runs an iterator, by the iterator's name
         self.again: dict[int, cst.SimpleStatementLine] = {}  # the line that gives an iterator's names their values
 
     def read(self) -> _Look | None:
@@ -275,8 +277,10 @@ class _Reader:
         self._check_handlers(above)
         if line in self.look.values or any(node in self.look.values for node in nodes_in(line)):
             raise _Refused
-        self._check_read_only(line)
+        if may_be_written(self.file, call):
+            raise _Refused  # the arrays of a dataset are read only
         self.runs += 1
+        self._check_home(name, owners, sessions, above)
         for owner in owners:
             if self.again.get(id(owner), line) is not line:
                 raise _Refused  # after that line there would be nothing to run
@@ -299,15 +303,25 @@ class _Reader:
         ]
         self.look.values[call] = asked
 
-    def _check_read_only(self, line: cst.SimpleStatementLine) -> None:
-        """Refuses arrays that the program writes to: those of a dataset are read only."""
-        given = {one.name for one in read_bindings(line)}
-        for node in nodes_in(self.scope):
-            target = node.target if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.Del)) else None
-            written = target if not isinstance(target, cst.Name) or isinstance(node, cst.AugAssign) else None
-            if written is not None and isinstance(written, (cst.Subscript, cst.Attribute, cst.Name)):
-                if {one.value for one in name_nodes(_head(written))} & given:
-                    raise _Refused
+    def _check_home(
+        self,
+        name: str,
+        owners: Sequence[_Iterator],
+        sessions: dict[cst.CSTNode, cst.Name],
+        above: Sequence[cst.CSTNode],
+    ) -> None:
+        """Refuses an iterator that several sessions run, or one again and again: it begins anew in each of them."""
+        made = [node for node, given in sessions.items() if given.value == name]
+        around = [node for node in made if node in above]
+        home = around[-1] if around else made[0]
+        if not around and len(made) > 1:
+            raise _Refused  # one after the other has this name
+        loops = [one for one in path_to(self.scope, home) if isinstance(one, (cst.For, cst.While))]
+        for owner in owners:
+            if self.homes.setdefault(owner.name, home) is not home:
+                raise _Refused
+            if any(one not in path_to(self.scope, owner.made) for one in loops):
+                raise _Refused
 
     def _is_unpacked(self, line: cst.SimpleStatementLine, call: cst.Call) -> bool:
         """Whether a line gives the elements of a call's result to names."""
@@ -360,6 +374,8 @@ class _Reader:
 
     def _check_handlers(self, above: Sequence[cst.CSTNode]) -> None:
         """An iterator's end is a StopIteration. Raises _Refused where a handler is for another error of TensorFlow."""
+        if isinstance(self.scope, cst.FunctionDef) and self._is_waited_for():
+            raise _Refused
         for node in above:
             if not isinstance(node, cst.Try) or not any(inner in above for inner in (node.body,)):
                 continue
@@ -373,6 +389,21 @@ class _Reader:
                     if isinstance(one, (cst.Name, cst.Attribute))
                 ):
                     raise _Refused
+
+    def _is_waited_for(self) -> bool:
+        """Whether code that calls functions of the file waits for the end of the data."""
+        for node in nodes_in(self.file.module):
+            if not isinstance(node, cst.Try) or not any(
+                self._is_end(one) for h in node.handlers for one in nodes_in(h)
+            ):
+                continue
+            called = {(dotted(call.func) or "").rpartition(".")[2] for call in calls_in(node.body)}
+            if called & {one.name.value for one in functions_in(self.file.module)}:
+                return True
+        return False
+
+    def _is_end(self, node: cst.CSTNode) -> bool:
+        return isinstance(node, (cst.Name, cst.Attribute)) and self.file.imports.tensorflow(node) == _ENDS
 
     # -- what is left --------------------------------------------------------------------------------------------------
 
@@ -451,13 +482,6 @@ class _Reader:
         for node in nodes_in(self.scope):
             if isinstance(node, cst.IndentedBlock) and all(self.look.lines.get(line) == [] for line in node.body):
                 raise _Refused
-
-
-def _head(node: cst.BaseExpression) -> cst.BaseExpression:
-    """What an expression takes elements or attributes of."""
-    while isinstance(node, (cst.Subscript, cst.Attribute)):
-        node = node.value
-    return node
 
 
 def made_by(line: cst.CSTNode) -> cst.BaseExpression | None:

@@ -12,8 +12,8 @@ from migrator.names.bindings import asks_for, free_reads, names_changed
 from migrator.program import tpu
 from migrator.program.assignments import assignments
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
-from migrator.program.calls import bind, calls_in, is_none, string
-from migrator.program.carving import of_labels
+from migrator.program.calls import bind, calls_in, is_none, nodes_in, string
+from migrator.program.carving import given, of_labels
 from migrator.program.common_lines import with_common_lines
 from migrator.program.leftovers import leftovers
 from migrator.program.loss import (
@@ -112,6 +112,33 @@ def read_model_function(
     return None if refusals else function
 
 
+def _check_functions(body: StraightBody) -> None:
+    """A function inside reads its names when it is called. Raises Blocked (TFM106) where one of them changes till then.
+
+    Which lines a network needs is told by what they say, so what a call of such a function reads is not seen.
+    """
+    read: set[str] = set()
+    known: set[str] = set()
+    for statement in body.statements:
+        changes = given(statement)
+        if isinstance(statement.node, (cst.FunctionDef, cst.ClassDef)):
+            changes &= known  # functions may be in any order: their lines stay
+        known |= given(statement)
+        changed = sorted(changes & read)
+        if changed:
+            message = f"a function inside of the model_fn reads `{changed[0]}`, which gets another value after it"
+            raise Blocked("TFM106", statement.node, message)
+        for node in nodes_in(statement.node):
+            if isinstance(node, cst.FunctionDef) or (isinstance(node, cst.Assign) and _is_lambda(node.value)):
+                function = node if isinstance(node, cst.FunctionDef) else node.value
+                read |= {one.value for one in free_reads(function)}
+
+
+def _is_lambda(node: cst.BaseExpression) -> bool:
+    ways = (node.body, node.orelse) if isinstance(node, cst.IfExp) else (node,)
+    return any(isinstance(one, cst.Lambda) for one in ways)
+
+
 class _Reader:
     def __init__(self, project: Project, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters) -> None:
         self.project = project
@@ -124,6 +151,7 @@ class _Reader:
         known = self.parameters
         body = straighten(node.body.body, self.imports, known.mode, functions=file.functions, labels=known.labels)
         body = with_common_lines(file, body)
+        _check_functions(body)
         self.failing = [spec for spec in body.specs if spec.modes == {PREDICT} and self._fails(spec.call)]
         self.body = replace(body, specs=tuple(spec for spec in body.specs if spec not in self.failing))
         self.statements = self.body.statements

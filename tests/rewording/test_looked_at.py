@@ -42,6 +42,10 @@ LOOKS = {
         "def look():\n    iterator = data.as_numpy_iterator()\n    while True:\n        try:\n"
         "            print(next(iterator))\n        except StopIteration:\n            break\n",
     ),
+    "a copy that is written to": (
+        ONE + "with tf.Session() as sess:\n    a = sess.run(x)\nb = a / 2\nb[0] = a.sum()\n",
+        "iterator = data.as_numpy_iterator()\nx, y = next(iterator)\na = x\nb = a / 2\nb[0] = a.sum()\n",
+    ),
     "tensors that are printed": (
         ONE + "print(list(x.keys()), y.shape)\n",
         "iterator = iter(data)\nx, y = next(iterator)\nprint(list(x.keys()), y.shape)\n",
@@ -67,6 +71,19 @@ STAYS = {
     "an input function": "def input_fn():\n    x, y = data.make_one_shot_iterator().get_next()\n    return x, y\n",
     "another error of TensorFlow": ONE + "with tf.Session() as s:\n    try:\n        print(s.run(x))\n"
     "    except tf.errors.InvalidArgumentError:\n        pass\n",
+    "another session, where an iterator begins anew": ONE
+    + "with tf.Session() as s:\n    print(s.run(x))\nwith tf.Session() as s:\n    print(s.run(x))\n",
+    "sessions of one name": ONE + "s = tf.Session()\nprint(s.run(x))\ns = tf.Session()\nprint(s.run(x))\n",
+    "a session in each turn": ONE + "for _ in range(2):\n    with tf.Session() as s:\n        print(s.run(x))\n",
+    "arrays in a list that are written to": ONE + "rows = []\nwith tf.Session() as s:\n    rows.append(s.run(x))\n"
+    "for row in rows:\n    row[0] = 1.0\n",
+    "an array that another function writes to": "def first():\n    x = data.make_one_shot_iterator().get_next()\n"
+    "    with tf.Session() as s:\n        return s.run(x)\n\n\ndef centred(a):\n    a -= a.mean()\n    return a\n\n\n"
+    "print(centred(first()))\n",
+    "an array that is sorted": ONE + "with tf.Session() as s:\n    a = s.run(x)\n    b = a[0]\nb.sort()\n",
+    "an end that a caller waits for": "def look():\n    x = data.make_one_shot_iterator().get_next()\n"
+    "    with tf.Session() as s:\n        while True:\n            print(s.run(x))\n\n\n"
+    "try:\n    look()\nexcept tf.errors.OutOfRangeError:\n    pass\n",
     "a tensor that evaluates itself": ONE + "with tf.Session() as s:\n    print(x.eval())\n",
 }
 

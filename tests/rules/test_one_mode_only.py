@@ -305,3 +305,27 @@ def test_numbers_of_the_graph_that_the_loss_reads_may_be_told() -> None:
     new, findings = run(program(loss=loss))
     assert not [f for f in findings if f.severity is Severity.MANUAL]
     assert "print" not in new and "for v in self.trainable_variables:" in new
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "factor = 1.0\ndef scaled(x):\n    return x * factor\nif training:\n    factor = 0.5\nnet = scaled(net)",
+        "factor = 1.0\nscaled = lambda x: x * factor\nfactor = 0.5\nnet = scaled(net)",
+        "factors = [1.0]\ndef scaled(x):\n    return x * factors[-1]\nfactors.append(0.5)\nnet = scaled(net)",
+    ],
+    ids=["in one mode", "in all modes", "in place"],
+)
+def test_what_a_function_inside_reads_does_not_change_before_it_is_called(lines: str) -> None:
+    lines = lines.replace("training", "mode == tf.estimator.ModeKeys.TRAIN")
+    text = program(network=lines)
+    new, findings = run(text)
+    assert new == text
+    assert "TFM106" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+def test_functions_inside_may_read_what_stays() -> None:
+    functions = "def scaled(x):\n    return grown(x) * factor\ndef grown(x):\n    return x + factor\n"
+    lines = f"factor = 2.0\n{functions}net = scaled(net)"
+    _, findings = run(program(network=lines))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
