@@ -46,6 +46,7 @@ from migrator.program.refusals import Refusals
 from migrator.program.region import reach
 from migrator.program.scopes import path_to
 from migrator.program.shared import asks_for_iterators, runs_in_both, spelled_for_both, with_old_datasets
+from migrator.program.starts import checkpoint_reads
 from migrator.program.telling import shown_modules
 from migrator.program.training import TrainingProgram
 from migrator.program.unused_layers import unused_layers
@@ -167,6 +168,7 @@ class NativeMigration(GroupState):
         inputs.tell_shuffles(self, zip(self.drivers, self.strategies))
         for path, file in self.group.files.items():
             self._summaries(path, file)
+            self.problems[path] += checkpoint_reads(file)
             self._initializers(path, file)
             shown = {node: cst.parse_expression(name) for node, name in shown_modules(file).items()}
             self.rewriters[path].replaced.update(shown)

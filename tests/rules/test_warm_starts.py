@@ -73,6 +73,21 @@ def test_variables_by_name_take_the_bridge() -> None:
     assert codes == ["TFM155"] and after in new
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        "tf.train.load_checkpoint(path).get_tensor('dense/kernel')",
+        "tf.train.load_variable(path, 'dense/kernel')",
+        "tf.train.list_variables(estimator.model_dir)",
+    ],
+)
+def test_checkpoints_that_are_read_by_name_take_the_bridge(read: str) -> None:
+    after = f"print({read})"
+    assert [finding.code for finding in manual(after=after, style="native")] == ["TFM853"]
+    new, codes = migrated(after=after)
+    assert codes == ["TFM155"] and after in new
+
+
 @pytest.mark.parametrize("name", ["'global_step'", "tf.GraphKeys.GLOBAL_STEP"])
 def test_the_global_step_is_the_optimizers(name: str) -> None:
     new, _ = migrated(after=f"print(estimator.get_variable_value({name}))", style="native")
