@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from migrator.program.calls import calls_in, string
+from migrator.program.calls import calls_in, nodes_in, string
 from migrator.program.parsed import Blocked, ParsedFile
 
 #: Methods that read variables of the newest checkpoint, with their parameters.
 VARIABLES: Mapping[str, tuple[str, ...]] = {"get_variable_value": ("name",), "get_variable_names": ()}
 _GLOBAL_STEP = "global_step"
+_FILES = "model.ckpt"
 _READERS = ("tf.train.load_checkpoint", "tf.train.load_variable", "tf.train.list_variables")
 
 
@@ -23,12 +24,11 @@ def asks_global_step(file: ParsedFile, node: cst.BaseExpression | None) -> bool:
 
 
 def checkpoint_reads(file: ParsedFile) -> list[Blocked]:
-    """What reads variables of checkpoints by name, where a native program writes other names (TFM853)."""
-    message = "a checkpoint has these names in TensorFlow 1 only: the bridge keeps them"
-    if not any(name.rpartition(".")[2] in file.bare for name in _READERS):
+    """What looks for checkpoints, or for variables in them, by names that a native program does not write (TFM853)."""
+    if not any(word in file.text for word in (_FILES, *(name.rpartition(".")[2] for name in _READERS))):
         return []
-    return [
-        Blocked("TFM853", call, message)
-        for call in calls_in(file.module)
-        if file.imports.tensorflow(call.func) in _READERS
-    ]
+    message = "a checkpoint has these names in TensorFlow 1 only: the bridge keeps them"
+    calls = [call for call in calls_in(file.module) if file.imports.tensorflow(call.func) in _READERS]
+    strings = [node for node in nodes_in(file.module) if isinstance(node, cst.SimpleString) and _FILES in node.value]
+    paths = [one for one in strings if len(str(string(one)).split()) == 1]  # no help text, no docstring
+    return [Blocked("TFM853", node, message) for node in (*calls, *paths)]

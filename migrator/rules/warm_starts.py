@@ -32,8 +32,9 @@ A `warm_start_from` that is the Estimator's own `model_dir` is left out: its new
         """
 In the native form Keras names the weights, so that `get_variable_value("dense/kernel")` could be another weight. The
 bridge keeps the names: leave `--style native` out. So it does where a checkpoint is read by name
-(`tf.train.load_checkpoint(estimator.model_dir)`, `tf.train.list_variables`). The global step is known in both. Values
-are those of the newest checkpoint, so that the Estimator is asked after the training.
+(`tf.train.load_checkpoint(estimator.model_dir)`, `tf.train.list_variables`), or looked for as `model.ckpt-100`. The
+global step is known in both. Values are those of the newest checkpoint, so that the Estimator is asked after the
+training.
 """,
     ),
 )

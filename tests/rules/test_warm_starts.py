@@ -79,6 +79,7 @@ def test_variables_by_name_take_the_bridge() -> None:
         "tf.train.load_checkpoint(path).get_tensor('dense/kernel')",
         "tf.train.load_variable(path, 'dense/kernel')",
         "tf.train.list_variables(estimator.model_dir)",
+        "len(tf.gfile.Glob(path + '/model.ckpt-*'))",
     ],
 )
 def test_checkpoints_that_are_read_by_name_take_the_bridge(read: str) -> None:
@@ -86,6 +87,7 @@ def test_checkpoints_that_are_read_by_name_take_the_bridge(read: str) -> None:
     assert [finding.code for finding in manual(after=after, style="native")] == ["TFM853"]
     new, codes = migrated(after=after)
     assert codes == ["TFM155"] and after in new
+    assert "TFM853" not in migrated(after="print('see model.ckpt for more')", style="native")[1]
 
 
 @pytest.mark.parametrize("name", ["'global_step'", "tf.GraphKeys.GLOBAL_STEP"])
