@@ -217,6 +217,8 @@ def _copied(machine: Machine, value: Value, deep: bool, site: Site) -> Value:
         return machine.sequence(site, value.kind, [inner(one) for one in content.items], content.more)
     if entries is not None:
         return machine.table(site, [(key, inner(one)) for key, one in entries.items.values()], entries.more)
+    if isinstance(value, Object) and not isinstance(value.of, Record):
+        return Unknown(site, "a copy of an object is another one")
     return value
 
 

@@ -273,13 +273,18 @@ def _is_of_python(file: ParsedFile, call: cst.Call) -> bool:
     while isinstance(func, (cst.Call, cst.Attribute)):
         origin = file.imports.resolve(func) if isinstance(func, cst.Attribute) else None
         if origin is not None:
-            return origin.partition(".")[0] in STANDARD_MODULES
+            return _is_library(origin)
         func = func.func if isinstance(func, cst.Call) else func.value
     if isinstance(func, cst.Name):
         origin = file.imports.resolve(func)
         is_made = func.value in file.classes or func.value in file.constants
-        return origin.partition(".")[0] in STANDARD_MODULES if origin is not None else is_made
+        return _is_library(origin) if origin is not None else is_made
     return isinstance(func, (cst.Lambda, cst.Dict, cst.List, cst.Tuple))
+
+
+def _is_library(origin: str) -> bool:
+    """Whether a name is one of Python's library, and not one of `copy`: a copy is never what is copied."""
+    return origin.partition(".")[0] in STANDARD_MODULES - {"copy"}
 
 
 def _only_computes(function: cst.FunctionDef) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 
 import libcst as cst
 
-from migrator.names.bindings import asks_for, free_reads, names_changed
+from migrator.names.bindings import asks_for, bound_in, free_reads, names_changed
 from migrator.program import tpu
 from migrator.program.assignments import assignments
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
@@ -29,7 +29,7 @@ from migrator.program.loss import (
 )
 from migrator.program.metrics import read_metrics
 from migrator.program.modes import ALL, EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
-from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.refusals import Refusals
 from migrator.program.summaries import only_summarizes, summary_symbol
 from migrator.program.telling import leaves_something, of_graph, only_tells
@@ -134,6 +134,42 @@ def _check_functions(body: StraightBody) -> None:
                 read |= {one.value for one in free_reads(function)}
 
 
+def _check_counts(file: ParsedFile, model_fn: cst.FunctionDef) -> None:
+    """An Estimator calls its model_fn in each mode, a Keras program once. Raises Blocked (TFM106) for what counts that.
+
+    That is a number at the top of the file that the model_fn, or what it calls, adds to and reads, and never sets.
+    """
+    parts = [model_fn]
+    seen: set[str] = set()
+    for part in parts:
+        names = {call.func.value for call in calls_in(part) if isinstance(call.func, cst.Name)} - seen
+        seen |= names
+        parts += [file.functions[name] for name in sorted(names & file.functions.keys())]
+    nodes = [node for part in parts for node in nodes_in(part)]
+    top = file.names_at_top - file.imports.names.keys() - {one.name for part in parts for one in bound_in(part)}
+    asked = [node.args[0].value for node in nodes if isinstance(node, cst.Call) and _is_next(node)]
+    named = [one for one in asked if isinstance(one, cst.Name) and one.value in top]
+    added = [node.target for node in nodes if isinstance(node, cst.AugAssign)]
+    anew = {name for node in nodes if isinstance(node, cst.Assign) for name in names_changed([node])}
+    counts = {_owner(one) for one in added} & (top - anew)
+    inside = {name for one in added for name in name_nodes(one)}
+    reads = [node for node in nodes if isinstance(node, cst.Name) and node.value in counts and node not in inside]
+    for counted in [*named, *reads]:
+        message = f"`{counted.value}` counts the model_fn's calls: an Estimator makes one for each mode, `fit` only one"
+        raise Blocked("TFM106", counted, message)
+
+
+def _owner(node: cst.BaseExpression) -> str:
+    """The name that a target is, or is a part of."""
+    while isinstance(node, (cst.Attribute, cst.Subscript)):
+        node = node.value
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def _is_next(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Name) and call.func.value == "next" and bool(call.args)
+
+
 def _is_lambda(node: cst.BaseExpression) -> bool:
     ways = (node.body, node.orelse) if isinstance(node, cst.IfExp) else (node,)
     return any(isinstance(one, cst.Lambda) for one in ways)
@@ -152,6 +188,7 @@ class _Reader:
         body = straighten(node.body.body, self.imports, known.mode, functions=file.functions, labels=known.labels)
         body = with_common_lines(file, body)
         _check_functions(body)
+        _check_counts(file, node)
         self.failing = [spec for spec in body.specs if spec.modes == {PREDICT} and self._fails(spec.call)]
         self.body = replace(body, specs=tuple(spec for spec in body.specs if spec not in self.failing))
         self.statements = self.body.statements

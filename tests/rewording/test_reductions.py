@@ -372,6 +372,10 @@ STAYS = {
     "names that are given more than is there": model("loss, more = list(map(f, labels))", "g(more)"),
     "names that are given what may be another": model("loss, more = collections.deque([f(1), g(2)], 1)", "h(more)"),
     "a value or another by what is not known": model("loss = g(labels) or f(1)"),
+    "a copy of an object": OBJECT
+    + model("a = Made()", "b = copy.copy(a)", "b.rates.append(2)", "loss = f(a.rates)").replace(
+        "import functools", "import copy"
+    ),
     "no part of a program": "import functools\n\n\nx = functools.partial(f, 1)(2)\ny = getattr(x, 'z')\n",
 }
 

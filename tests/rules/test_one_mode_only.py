@@ -329,3 +329,27 @@ def test_functions_inside_may_read_what_stays() -> None:
     lines = f"factor = 2.0\n{functions}net = scaled(net)"
     _, findings = run(program(network=lines))
     assert not [f for f in findings if f.severity is Severity.MANUAL]
+
+
+@pytest.mark.parametrize(
+    ("top", "lines"),
+    [
+        ("N = [0]\ndef grown(x):\n    N[0] += 1\n    return x * N[0]\n", "net = grown(net)"),
+        ("class Net:\n    calls = 0\n", "Net.calls += 1\nnet = net * Net.calls"),
+        ("import itertools\nNUMBERS = itertools.count(1)\n", "net = net * next(NUMBERS)"),
+    ],
+    ids=["a number in a list", "an attribute of a class", "an iterator"],
+)
+def test_the_calls_of_a_model_fn_are_not_counted(top: str, lines: str) -> None:
+    text = program(network=lines).replace("def model_fn", f"{top}def model_fn", 1)
+    assert top in text
+    new, findings = run(text)
+    assert new == text
+    assert "TFM106" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+def test_a_number_that_begins_anew_in_each_call_may_be_counted() -> None:
+    top = "N = 0\ndef grown(x):\n    global N\n    N += 1\n    return x * N\n"
+    lines = "global N\nN = 0\nnet = grown(net)"
+    _, findings = run(program(network=lines).replace("def model_fn", f"{top}def model_fn", 1))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
