@@ -7,12 +7,14 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrator.program.calls import calls_in, nodes_in, string
-from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.telling import tells
 
 #: Methods that read variables of the newest checkpoint, with their parameters.
 VARIABLES: Mapping[str, tuple[str, ...]] = {"get_variable_value": ("name",), "get_variable_names": ()}
 _GLOBAL_STEP = "global_step"
 _FILES = "model.ckpt"
+_NEWEST = "tf.train.latest_checkpoint"
 _READERS = ("tf.train.load_checkpoint", "tf.train.load_variable", "tf.train.list_variables")
 
 
@@ -25,10 +27,36 @@ def asks_global_step(file: ParsedFile, node: cst.BaseExpression | None) -> bool:
 
 def checkpoint_reads(file: ParsedFile) -> list[Blocked]:
     """What looks for checkpoints, or for variables in them, by names that a native program does not write (TFM853)."""
-    if not any(word in file.text for word in (_FILES, *(name.rpartition(".")[2] for name in _READERS))):
+    words = (_FILES, *(name.rpartition(".")[2] for name in (*_READERS, _NEWEST)))
+    if not any(word in file.text for word in words):
         return []
     message = "a checkpoint has these names in TensorFlow 1 only: the bridge keeps them"
     calls = [call for call in calls_in(file.module) if file.imports.tensorflow(call.func) in _READERS]
     strings = [node for node in nodes_in(file.module) if isinstance(node, cst.SimpleString) and _FILES in node.value]
     paths = [one for one in strings if len(str(string(one)).split()) == 1]  # no help text, no docstring
-    return [Blocked("TFM853", node, message) for node in (*calls, *paths)]
+    newest = [call for call in calls_in(file.module) if file.imports.tensorflow(call.func) == _NEWEST]
+    apart = [call for call in newest if any(_is_taken_apart(file, one) for one in _mentions(file, call))]
+    return [Blocked("TFM853", node, message) for node in (*calls, *paths, *apart)]
+
+
+def _mentions(file: ParsedFile, call: cst.Call) -> list[cst.BaseExpression]:
+    """Where the value of a call is read: the mentions of the name that it is given, or the call itself."""
+    small = file.parents.get(call)
+    target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+    if not isinstance(target, cst.Name):
+        return [call]
+    return [one for one in name_nodes(file.module) if one.value == target.value and one is not target]
+
+
+def _is_taken_apart(file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether more is done with the path of a checkpoint than to test it, tell it, or give it as `checkpoint_path`."""
+    around = file.parents.get(node)
+    if isinstance(around, cst.Arg):
+        call = file.parents.get(around)
+        given = around.keyword is not None and around.keyword.value in ("checkpoint_path", "warm_start_from")
+        return not given and not (isinstance(call, cst.Call) and tells(file, call.func))
+    if isinstance(around, (cst.ComparisonTarget, cst.Comparison, cst.UnaryOperation, cst.BooleanOperation)):
+        return False
+    if isinstance(around, (cst.If, cst.While, cst.IfExp)):
+        return around.test is not node
+    return not isinstance(around, (cst.AssignTarget, cst.Expr))

@@ -80,6 +80,7 @@ def test_variables_by_name_take_the_bridge() -> None:
         "tf.train.load_variable(path, 'dense/kernel')",
         "tf.train.list_variables(estimator.model_dir)",
         "len(tf.gfile.Glob(path + '/model.ckpt-*'))",
+        "int(tf.train.latest_checkpoint(path).split('-')[-1])",
     ],
 )
 def test_checkpoints_that_are_read_by_name_take_the_bridge(read: str) -> None:
@@ -88,6 +89,19 @@ def test_checkpoints_that_are_read_by_name_take_the_bridge(read: str) -> None:
     new, codes = migrated(after=after)
     assert codes == ["TFM155"] and after in new
     assert "TFM853" not in migrated(after="print('see model.ckpt for more')", style="native")[1]
+
+
+@pytest.mark.parametrize(
+    ("after", "is_refused"),
+    [
+        ("newest = tf.train.latest_checkpoint(path)\n    print(newest, newest is None)", False),
+        ("newest = tf.train.latest_checkpoint(path)\n    if newest:\n        print('goes on')", False),
+        ("newest = tf.train.latest_checkpoint(path)\n    print(os.path.basename(newest))", True),
+        ("newest = tf.train.latest_checkpoint(path)\n    print(int(newest.split('-')[-1]))", True),
+    ],
+)
+def test_the_name_of_a_checkpoint_may_be_told_and_not_taken_apart(after: str, is_refused: bool) -> None:
+    assert ("TFM853" in migrated(after=after, style="native")[1]) == is_refused
 
 
 @pytest.mark.parametrize("name", ["'global_step'", "tf.GraphKeys.GLOBAL_STEP"])
