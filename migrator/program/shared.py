@@ -19,7 +19,8 @@ _IN_BOTH = (
 # Of these, what TensorFlow 1.15.5 has not got: a layer that is made once, the variables of a model.
 _ONLY_IN_TWO = "tf.compat.v1.keras.utils."
 # What makes datasets, and what those of `tf.compat.v1` have beside what all have.
-_DATASETS = re.compile(r"\btf\.data\.(Dataset|TFRecordDataset|TextLineDataset|FixedLengthRecordDataset)\b")
+# The class itself stays: what `isinstance` asks of any dataset is true of those as well.
+_DATASETS = re.compile(r"\btf\.data\.(Dataset(?=\.)|TFRecordDataset|TextLineDataset|FixedLengthRecordDataset)\b")
 _OF_DATASETS = (
     *("make_one_shot_iterator", "make_initializable_iterator", "output_types", "output_shapes", "output_classes"),
 )

@@ -146,6 +146,15 @@ def test_files_that_decode_csv_serve_a_native_program_and_one_of_sessions() -> N
     assert "tf.io.decode_csv(line" in shared and "tf.compat.v1.data.TextLineDataset(path)" in shared
 
 
+def test_what_a_shared_file_asks_of_datasets_is_asked_of_all_of_them() -> None:
+    asked = ".make_one_shot_iterator().get_next()"
+    rows = f"{ROWS}\n\ndef is_dataset(one):\n    return isinstance(one, tf.data.Dataset)\n"
+    texts = {"native.py": TRAINED, "session.py": BY_HAND.format(asked=asked), "shared.py": rows}
+    shared = run_project(texts, style="auto")["shared.py"][0]
+    # A dataset of TensorFlow 2 is no tf.compat.v1.data.Dataset; the other way round it is.
+    assert "isinstance(one, tf.data.Dataset)" in shared and "tf.compat.v1.data.TextLineDataset(path)" in shared
+
+
 def test_datasets_stay_those_of_tensorflow_2_where_nobody_asks_them_for_iterators() -> None:
     stuck = TRAINED.replace(
         "tf.layers.dense(tf.expand_dims(features, 1), 2)", "tf.contrib.boosted_trees.table(features)"
