@@ -28,7 +28,18 @@ from migrator.program.loss import (
     taken_by_key,
 )
 from migrator.program.metrics import read_metrics
-from migrator.program.modes import ALL, EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
+from migrator.program.modes import (
+    ALL,
+    EVAL,
+    PREDICT,
+    SPEC,
+    TRAIN,
+    ModalStatement,
+    Modes,
+    Spec,
+    StraightBody,
+    straighten,
+)
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.refusals import Refusals
 from migrator.program.summaries import only_summarizes, summary_symbol
@@ -117,21 +128,25 @@ def _check_functions(body: StraightBody) -> None:
 
     Which lines a network needs is told by what they say, so what a call of such a function reads is not seen.
     """
-    read: set[str] = set()
+    read: dict[str, Modes] = {}
     known: set[str] = set()
     for statement in body.statements:
         changes = given(statement)
         if isinstance(statement.node, (cst.FunctionDef, cst.ClassDef)):
             changes &= known  # functions may be in any order: their lines stay
         known |= given(statement)
-        changed = sorted(changes & read)
+        changed = sorted(name for name in changes if statement.modes & read.get(name, frozenset()))
         if changed:
             message = f"a function inside of the model_fn reads `{changed[0]}`, which gets another value after it"
             raise Blocked("TFM106", statement.node, message)
         for node in nodes_in(statement.node):
-            if isinstance(node, cst.FunctionDef) or (isinstance(node, cst.Assign) and _is_lambda(node.value)):
-                function = node if isinstance(node, cst.FunctionDef) else node.value
-                read |= {one.value for one in free_reads(function)}
+            around: cst.CSTNode | None = None  # what a function hides is seen from around it
+            if isinstance(node, cst.FunctionDef):
+                around = cst.IndentedBlock([node])
+            elif isinstance(node, cst.Assign) and _is_lambda(node.value):
+                around = cst.Expr(node.value)
+            for one in free_reads(around) if around is not None else ():
+                read[one.value] = read.get(one.value, frozenset()) | statement.modes
 
 
 def _check_counts(file: ParsedFile, model_fn: cst.FunctionDef) -> None:

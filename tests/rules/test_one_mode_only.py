@@ -326,9 +326,15 @@ def test_what_a_function_inside_reads_does_not_change_before_it_is_called(lines:
 
 def test_functions_inside_may_read_what_stays() -> None:
     functions = "def scaled(x):\n    return grown(x) * factor\ndef grown(x):\n    return x + factor\n"
-    lines = f"factor = 2.0\n{functions}net = scaled(net)"
-    _, findings = run(program(network=lines))
-    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    own = "def halved(x):\n    factor = 0.5\n    return x * factor\n"
+    own += "net = halved(net)\nfactor = 3.0\nx = net * factor\nnet = x"
+    asked = (
+        "if mode == tf.estimator.ModeKeys.EVAL:\n    def told(x):\n        return x * factor\n"
+        "if mode == tf.estimator.ModeKeys.PREDICT:\n    factor = 5.0"
+    )
+    for lines in (f"factor = 2.0\n{functions}net = scaled(net)", own, f"factor = 2.0\n{asked}"):
+        _, findings = run(program(network=lines))
+        assert not [f for f in findings if f.severity is Severity.MANUAL], lines
 
 
 @pytest.mark.parametrize(
