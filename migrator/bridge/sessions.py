@@ -7,7 +7,7 @@ before it, or for a session that is made otherwise, does not.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Union
 
@@ -118,20 +118,39 @@ def _brought(node: ast.With, meanings: Mapping[ast.expr, str]) -> set[str]:
         return set()
     if any(isinstance(call.func, ast.Attribute) and call.func.attr == "as_default" for call in made):
         return set()  # in a graph that others have, too
+    names = {
+        part.id
+        for item in node.items
+        for part in walked(item.optional_vars or item.context_expr)
+        if isinstance(part, ast.Name)
+    }
     below = list(_below(node))
-    return _run(below) - _bound(below)
+    return _run(below, names) - _bound(below)
 
 
-def _run(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names of what `session.run(...)` and `tensor.eval()` compute."""
+def _run(nodes: Collection[ast.AST], sessions: Collection[str] = ()) -> set[str]:
+    """The names of what `session.run(...)` and `tensor.eval()` compute, and of what functions get with a session."""
+    runs = {
+        target.id
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute) and node.value.attr == "run"
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
     found: set[str] = set()
     for call in nodes:
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        if not isinstance(call, ast.Call):
             continue
-        run = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "fetches")]
-        if call.func.attr == "eval":
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        asked = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if asked == "eval" and isinstance(call.func, ast.Attribute):
             run = [call.func.value]
-        elif call.func.attr != "run":
+        elif asked == "run" or name in runs:
+            run = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("fetches", None))]
+        elif name and any(isinstance(one, ast.Name) and one.id in sessions for one in given):
+            run = [one for one in given if not (isinstance(one, ast.Name) and one.id in sessions)]
+        else:
             continue
         parts = [part for one in run for part in walked(one)]
         called = {part.func for part in parts if isinstance(part, ast.Call)}
@@ -139,10 +158,17 @@ def _run(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
-def _bound(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that some code gives values."""
-    found = {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    return found | {one.arg for one in nodes if isinstance(one, ast.arg)}
+def _bound(nodes: Collection[ast.AST]) -> set[str]:
+    """The names that some code gives values, but for second names of what is there already."""
+    again = {
+        part
+        for node in nodes
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, (ast.Name, ast.Attribute))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for part in walked(target)
+    }
+    stored = [one for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    return {one.id for one in stored if one not in again} | {one.arg for one in nodes if isinstance(one, ast.arg)}
 
 
 def _made_in(function: Function) -> set[str]:
@@ -150,11 +176,12 @@ def _made_in(function: Function) -> set[str]:
     given = {one.arg for one in walked(function.args) if isinstance(one, ast.arg)}
     found: set[str] = set()
     for node in own_nodes(function):
-        if isinstance(node, ast.Assign):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
             called = {part.func for part in walked(node.value) if isinstance(part, ast.Call)}
             read = {part.id for part in walked(node.value) if isinstance(part, ast.Name) and part not in called}
             if not read & given:
-                found |= _bound([part for target in node.targets for part in walked(target)])
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found |= _bound([part for target in targets for part in walked(target)])
     return found - given
 
 

@@ -197,7 +197,7 @@ class _Reader:
         for line in [one for one in nodes_in(self.scope) if isinstance(one, cst.SimpleStatementLine)]:
             names = {one.name for one in read_bindings(line)}
             if line is not iterator.got and names & set(again):
-                call = made_by(line)
+                call = _made_by(line)
                 is_run = isinstance(call, cst.Call) and (dotted(call.func) or "").endswith(".run")
                 loops = any(isinstance(one, (cst.For, cst.While)) for one in path_to(self.scope, line))
                 if loops or not is_run or not names >= set(again):
@@ -229,7 +229,7 @@ class _Reader:
         if len(made) != len(found):
             raise _Refused
         for node in found:
-            call = node.items[0].item if isinstance(node, cst.With) else made_by(node)
+            call = node.items[0].item if isinstance(node, cst.With) else _made_by(node)
             if not isinstance(call, cst.Call) or not all(is_setting(self.file, arg) for arg in call.args):
                 raise _Refused
             for setting in lines_of_settings(self.file, call, self.scope):
@@ -377,7 +377,7 @@ class _Reader:
         if isinstance(self.scope, cst.FunctionDef) and self._is_waited_for():
             raise _Refused
         for node in above:
-            if not isinstance(node, cst.Try) or not any(inner in above for inner in (node.body,)):
+            if not isinstance(node, cst.Try) or node.body not in above:
                 continue
             for handler in node.handlers:
                 name = self.file.imports.tensorflow(handler.type) if handler.type is not None else None
@@ -484,7 +484,7 @@ class _Reader:
                 raise _Refused
 
 
-def made_by(line: cst.CSTNode) -> cst.BaseExpression | None:
+def _made_by(line: cst.CSTNode) -> cst.BaseExpression | None:
     """What a line of one assignment gives."""
     small = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
     return small.value if isinstance(small, cst.Assign) else None

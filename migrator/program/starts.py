@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import libcst as cst
 
+from migrator.names.bindings import read_bindings
 from migrator.program.calls import calls_in, nodes_in, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.telling import tells
@@ -39,13 +40,15 @@ def checkpoint_reads(file: ParsedFile) -> list[Blocked]:
     return [Blocked("TFM853", node, message) for node in (*calls, *paths, *apart)]
 
 
-def _mentions(file: ParsedFile, call: cst.Call) -> list[cst.BaseExpression]:
-    """Where the value of a call is read: the mentions of the name that it is given, or the call itself."""
-    small = file.parents.get(call)
-    target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
-    if not isinstance(target, cst.Name):
-        return [call]
-    return [one for one in name_nodes(file.module) if one.value == target.value and one is not target]
+def _mentions(file: ParsedFile, value: cst.BaseExpression) -> list[cst.CSTNode]:
+    """Where a value is read: the mentions of the names that it is given, second names too, or the value itself."""
+    named = [one for one in read_bindings(file.module) if one.target is one.place]
+    found: list[cst.CSTNode] = [value]
+    for node in found:  # which grows
+        names = {one.name for one in named if one.value is node}
+        places = {one.place for one in named if one.name in names}
+        found += [one for one in name_nodes(file.module) if one.value in names and one not in {*places, *found}]
+    return [node for node in found if not any(one.value is node for one in named)]
 
 
 def _is_taken_apart(file: ParsedFile, node: cst.CSTNode) -> bool:

@@ -454,6 +454,11 @@ DRIVERS = {
     "      return s.run(self.x)": True,
     "class A:\n  def __init__(self):\n    self.x = tf.zeros([2])\n  def show(self):\n    s = tf.Session()\n"
     "    return s.run(self.x)": True,
+    "a: tf.Tensor = tf.zeros([2])\nwith tf.Session() as s:\n  b = a\n  s.run(b)": True,
+    "a = tf.zeros([2])\nwith tf.Session() as s:\n  s.run(**{'fetches': a})": True,
+    "a = tf.zeros([2])\nwith tf.Session() as s:\n  run = s.run\n  run(a)": True,
+    "def fetch(s, x):\n  return s.run(x)\na = tf.zeros([2])\nwith tf.Session() as s:\n  fetch(s, a)": True,
+    "def fetch(s):\n  return s.run(tf.zeros([2]))\nwith tf.Session() as s:\n  fetch(s)": False,
     "g = tf.Graph()\nwith g.as_default():\n  a = tf.zeros([2])\nwith tf.Session(graph=g) as s:\n  s.run(a)": False,
     "def total():\n  a = tf.zeros([2])\n  with tf.Session() as s:\n    return s.run(a)": False,  # its function alone
     "queue = tf.train.string_input_producer(['x'])": True,

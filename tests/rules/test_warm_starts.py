@@ -96,6 +96,10 @@ def test_checkpoints_that_are_read_by_name_take_the_bridge(read: str) -> None:
     [
         ("newest = tf.train.latest_checkpoint(path)\n    print(newest, newest is None)", False),
         ("newest = tf.train.latest_checkpoint(path)\n    if newest:\n        print('goes on')", False),
+        ("newest: str = tf.train.latest_checkpoint(path)\n    print(newest)", False),
+        ("newest = tf.train.latest_checkpoint(path)\n    same = newest\n    print(same)", False),
+        ("newest = tf.train.latest_checkpoint(path)\n    same = newest\n    print(same[-1])", True),
+        ("newest = tf.train.latest_checkpoint(path)\n    same = newest\n    newest = same\n    print(newest)", False),
         ("newest = tf.train.latest_checkpoint(path)\n    print(os.path.basename(newest))", True),
         ("newest = tf.train.latest_checkpoint(path)\n    print(int(newest.split('-')[-1]))", True),
     ],
