@@ -151,6 +151,11 @@ def is_docstring(statement: cst.CSTNode) -> bool:
     return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
+def last_name(node: cst.BaseExpression) -> str:
+    """The name, or that of the attribute, that an expression ends in: `f` of `f`, `a.f` and `g().f`; else ""."""
+    return node.attr.value if isinstance(node, cst.Attribute) else node.value if isinstance(node, cst.Name) else ""
+
+
 def calls_in(node: cst.CSTNode) -> list[cst.Call]:
     """Every call below a node, outer ones first."""
     return of_kinds(node, cst.Call)

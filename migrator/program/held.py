@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator
 
 import libcst as cst
 
-from migrator.names.bindings import dotted
-from migrator.program.calls import calls_in, functions_in, nodes_in, parameters_of
+from migrator.program.calls import calls_in, functions_in, last_name, nodes_in, parameters_of
 from migrator.program.parsed import ParsedFile
 
 _COLLECTING = ("append", "appendleft", "extend", "add", "insert", "update", "setdefault", "put")
@@ -52,7 +51,7 @@ def _more(file: ParsedFile, made: cst.BaseExpression, held: Collection[str]) -> 
 
 def _of_call(file: ParsedFile, call: cst.Call) -> set[str]:
     """The names that get what a call is given: parameters of a function of that name, or what collects it."""
-    name = _last(call.func)
+    name = last_name(call.func)
     if isinstance(call.func, cst.Attribute) and name in _COLLECTING:
         return _given(call.func.value)
     functions = [one for one in functions_in(file.module) if one.name.value == name]
@@ -82,7 +81,7 @@ def _holds(node: cst.CSTNode, made: cst.CSTNode, held: Collection[str]) -> bool:
     """Whether the value of an expression may be, or have as a part, what is held."""
     if node is made or (isinstance(node, cst.Name) and node.value in held):
         return True
-    if isinstance(node, _COMPUTING) or (isinstance(node, cst.Call) and _last(node.func) in _NEW):
+    if isinstance(node, _COMPUTING) or (isinstance(node, cst.Call) and last_name(node.func) in _NEW):
         return False
     if isinstance(node, cst.Attribute):
         return node.attr.value in held or _holds(node.value, made, held)
@@ -99,7 +98,7 @@ def _written(file: ParsedFile) -> Iterator[cst.CSTNode]:
         elif isinstance(node, (cst.AssignTarget, cst.Del)):
             yield from _entries(node.target)
     for call in calls_in(file.module):
-        name = _last(call.func)
+        name = last_name(call.func)
         if isinstance(call.func, cst.Attribute) and name in _WRITING:
             yield call.func.value
         if name in _WRITING_FIRST and call.args:
@@ -113,11 +112,6 @@ def _entries(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
             yield from _entries(one.value)
     elif isinstance(target, cst.Subscript):
         yield target.value
-
-
-def _last(func: cst.BaseExpression) -> str:
-    name = dotted(func)
-    return name.rpartition(".")[2] if name is not None else func.attr.value if isinstance(func, cst.Attribute) else ""
 
 
 __all__ = ["may_be_written"]

@@ -32,6 +32,7 @@ from migrator.program.calls import (
     is_docstring,
     is_identifier,
     keyword_argument,
+    last_name,
     nodes_in,
     string,
     with_arguments,
@@ -955,7 +956,7 @@ class _OfScope:
         above = self.file.parents.get(use)
         call = self.file.parents.get(above) if isinstance(above, cst.Arg) and not above.star else None
         made = isinstance(call, cst.Call) and call.args[0] is above and self.of.keywords_of(call) is None
-        made = made and isinstance(call, cst.Call) and _last(call.func) == "dict" and self.of.is_builtin("dict")
+        made = made and isinstance(call, cst.Call) and last_name(call.func) == "dict" and self.of.is_builtin("dict")
         given = self.of.keywords_of(small.value) or {}
         if not (made or isinstance(above, cst.StarredDictElement)) or above is None or self.of._is_edited(above):
             return False
@@ -1143,7 +1144,7 @@ class _OfScope:
             or not isinstance(value, cst.Call)
         ):
             return
-        if _last(value.func) in _TRAINING and not self._uses(target.value) and self._may_go(target.value):
+        if last_name(value.func) in _TRAINING and not self._uses(target.value) and self._may_go(target.value):
             self._put(place, [cst.Expr(value)])
             self.edits.touched.add(target.value)
 
@@ -1351,12 +1352,6 @@ def _computes(node: cst.BaseExpression) -> bool:
     return _has_call(node) or isinstance(node, (cst.Comparison, cst.BooleanOperation, cst.IfExp))
 
 
-def _last(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Attribute):
-        return node.attr.value
-    return node.value if isinstance(node, cst.Name) else ""
-
-
 def _with_whole_text(call: cst.Call) -> cst.Call:
     """`getattr(x, "a" + "b")` with the text in one."""
     if len(call.args) != 2 or not isinstance(call.args[1].value, cst.BinaryOperation):
@@ -1377,17 +1372,17 @@ def _text_of(node: cst.BaseExpression) -> str | None:
 
 
 def _makes_parts(node: cst.CSTNode) -> bool:
-    return any(_last(call.func).endswith(_PARTS) for call in calls_in(node))
+    return any(last_name(call.func).endswith(_PARTS) for call in calls_in(node))
 
 
 def _is_concerned(function: cst.FunctionDef) -> bool:
     """Whether a function makes, or trains, what a training program consists of."""
-    called = [_last(one) for call in calls_in(function.body) for one in (call.func, *_first_of_partial(call))]
+    called = [last_name(one) for call in calls_in(function.body) for one in (call.func, *_first_of_partial(call))]
     return any(name.endswith(_PARTS) or name in _TRAINING for name in called)
 
 
 def _first_of_partial(call: cst.Call) -> tuple[cst.BaseExpression, ...]:
-    return (call.args[0].value,) if _last(call.func) == "partial" and call.args else ()
+    return (call.args[0].value,) if last_name(call.func) == "partial" and call.args else ()
 
 
 def _places(scope: _Scope) -> list[_Place]:
@@ -1513,7 +1508,7 @@ def _is_constant(node: cst.BaseExpression) -> bool:
 
 
 def _is_literal(node: cst.BaseExpression) -> bool:
-    return _is_constant(node) or _last(node) in _SINGLETONS
+    return _is_constant(node) or last_name(node) in _SINGLETONS
 
 
 def _is_dotted(node: cst.BaseExpression) -> bool:

@@ -18,7 +18,15 @@ from migrator.ir.machine import Effect, same
 from migrator.ir.values import Constant, Frame, Function, Method, Operation, Value
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import Form, all_given, bound_in, names_changed, value_given
-from migrator.program.calls import calls_in, classes_in, functions_in, nodes_in, parameters_of, with_arguments
+from migrator.program.calls import (
+    calls_in,
+    classes_in,
+    functions_in,
+    last_name,
+    nodes_in,
+    parameters_of,
+    with_arguments,
+)
 from migrator.program.helpers import Helper, Scope, helper_of, touches_training
 from migrator.program.modes import ALL, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
@@ -85,12 +93,12 @@ def _shared_by_name(file: ParsedFile, others: Sequence[ParsedFile]) -> list[cst.
     That much can be said without evaluating anything, see `_Network._is_called_by`.
     """
     files = (file, *others)
-    calls = Counter(_last_name(call.func) for where in files for call in calls_in(where.module))
+    calls = Counter(last_name(call.func) for where in files for call in calls_in(where.module))
     names = {one.name.value for where in files for one in functions_in(where.module)}
     several = {name: calls[name] for name in names if calls[name] > 1}
     found = []
     for function in functions_in(file.module):
-        own = Counter(name for call in calls_in(function.body) if (name := _last_name(call.func)) in several)
+        own = Counter(name for call in calls_in(function.body) if (name := last_name(call.func)) in several)
         if any(count == several[name] for name, count in own.items()):
             found.append(function)
     return found
@@ -111,7 +119,7 @@ def _comes_to(file: ParsedFile, function: cst.FunctionDef, targets: Sequence[cst
         one = queue.pop()
         if any(one is target for target in targets):
             return True
-        for name in {_last_name(call.func) for call in calls_in(one.body)} & by_name.keys():
+        for name in {last_name(call.func) for call in calls_in(one.body)} & by_name.keys():
             queue += [other for other in by_name[name] if other not in found]
             found.update(by_name[name])
     return False
@@ -260,7 +268,7 @@ class _Network:
             return False
         for frame in group[0].around:  # what calls them is run once
             call = frame.caller.node if frame.caller is not None else None
-            if not isinstance(call, cst.Call) or not self._is_called_by(_last_name(call.func), 1):
+            if not isinstance(call, cst.Call) or not self._is_called_by(last_name(call.func), 1):
                 return False
             scope = Scope.of(self.project, self.file, self._around(call) or self.function)
             if helper_of(self.project, scope, call.func) is None:  # the object of a class, which may change
@@ -273,7 +281,7 @@ class _Network:
     def _is_called_by(self, name: str, calls: int) -> bool:
         """Whether there are so many calls of a name in the project, and nothing else is done with it."""
         files = self.project.files
-        called = sum(_last_name(call.func) == name for one in files for call in calls_in(one.module))
+        called = sum(last_name(call.func) == name for one in files for call in calls_in(one.module))
         mentioned = sum(node.value == name for one in files for node in name_nodes(one.module))
         imported = sum(name in one.imports.names for one in files)
         return called == calls and mentioned <= calls + 1 + imported
@@ -345,7 +353,7 @@ class _Network:
         symbol = where.imports.resolve(call.func) or ""
         if symbol.startswith(("math.", "numpy.")) and "random" not in symbol:
             return True
-        name = _last_name(call.func)
+        name = last_name(call.func)
         if name not in _ON_OWN_LISTS:
             return name in (*_METHODS, "reuse_variables")
         of = call.func.value if isinstance(call.func, cst.Attribute) else None
@@ -568,7 +576,7 @@ def _reuses_variables(line: cst.BaseStatement) -> bool:
         return isinstance(only, cst.SimpleStatementLine) and _reuses_variables(only)
     small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
     value = small.value if isinstance(small, cst.Expr) else None
-    return isinstance(value, cst.Call) and _last_name(value.func) == "reuse_variables" and not value.args
+    return isinstance(value, cst.Call) and last_name(value.func) == "reuse_variables" and not value.args
 
 
 def _frames(operation: Operation) -> tuple[Frame, ...]:
@@ -578,10 +586,6 @@ def _frames(operation: Operation) -> tuple[Frame, ...]:
         found.append(site.frame)
         site = site.frame.caller
     return tuple(found[::-1])
-
-
-def _last_name(node: cst.BaseExpression) -> str:
-    return node.attr.value if isinstance(node, cst.Attribute) else node.value if isinstance(node, cst.Name) else ""
 
 
 def _is_plain(node: cst.BaseExpression) -> bool:
