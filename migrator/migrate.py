@@ -72,13 +72,13 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     results = _migrated(sources, options)
     layouts = _layouts(options)
     if layouts is not None and layouts.by_size:
-        from migrator.migration.mesh_sizes import Room, with_sizes
+        from migrator.migration.mesh.sizes import Room, with_sizes
         from migrator.targets.sizes import memory
 
         room = Room(memory(options.device_memory), *layouts.dimensions[0])
         results = with_sizes(results, room, lambda chosen: _migrated(sources, replace(options, layouts=chosen)))
     if layouts is not None and options.style == "module":
-        from migrator.migration.mesh_modules import with_modules
+        from migrator.migration.mesh.modules import with_modules
 
         results = with_modules(results)
     return results
@@ -136,7 +136,7 @@ def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
         asked: tuple[Check, ...] = ()
         layouts = _layouts(options)
         if layouts is not None:
-            from migrator.migration.mirrored_mesh import check
+            from migrator.migration.mesh.program import check
 
             asked = (check(layouts),)
         modern, more = modernize(everything, left, asked)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from migrator.emit.modules import CODE, as_module
 from migrator.findings import Finding, Severity
-from migrator.migration.mesh_sizes import Result, is_place, makes_mesh, unchanged
+from migrator.migration.mesh.sizes import Result, is_place, makes_mesh, unchanged
 from migrator.program.known import program_of
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.relevant import connected

@@ -1,0 +1,1 @@
+"""Programs on replicas, brought to a mesh of devices (DTensor)."""
