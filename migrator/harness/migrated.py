@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from migrator.harness import budget, spared
+from migrator.harness import budget, examples, spared
 from migrator.harness.case import (
     Case,
     CaseError,
@@ -19,9 +18,9 @@ from migrator.harness.case import (
 )
 from migrator.harness.mutants import SENTINELS, Mutant
 from migrator.harness.original import OriginalEvidence, evaluates, to_be_made_again
-from migrator.harness.protocol import batch_map, l0_runs, l2_data, ladder, name_map, pairing, tolerance, weight_map
+from migrator.harness.protocol import l0_runs, l2_data, ladder, name_map, pairing, tolerance, weight_map
 from migrator.harness.protocol.results import LevelResult, Reason, Status
-from migrator.harness.recording import Array, Recording, read_batch
+from migrator.harness.recording import Array, Recording
 from migrator.harness.runs import (
     GENERATORS,
     IN_ONE_ORDER,
@@ -36,7 +35,7 @@ from migrator.harness.runs import (
     run_program,
     weights_file,
 )
-from migrator.harness.terms import Terms, applies_others, in_any_order, same_form, with_data
+from migrator.harness.terms import Terms, applies_others, with_data
 
 # Steps of runs that show whether two programs with a random order have the same pipeline.
 _SEEDED_STEPS = 20
@@ -275,7 +274,7 @@ def run_migrated(
     random = evidence.random_order or l2_data.seeded_by_chance(original, main.recording)
     in_order = None if random else _in_one_order(short, terms)
     random = random or in_order is not None
-    read, unread = _read(evidence.main, main, terms, random)
+    read, unread = examples.read(evidence, main, terms, random=random)
     base = ladder.foundation(
         original,
         main.recording,
@@ -284,7 +283,6 @@ def run_migrated(
         training_tasks(shape),
         random_order=random,
         examples=read,
-        examples_again=examples_again(evidence, terms),
         unread=unread,
         parameter_servers=parameter_servers(shape),
         own_initial=(original.initial, first.recording.initial),
@@ -355,18 +353,29 @@ def _with_one_seed(
     level = base.levels[at]
     if not l2_data.queued(original, migrated):
         ours, theirs = _short_runs(session, case, evidence, found.initial, "of one seed", shuffle_seed=SHUFFLE_SEED)
-        mapped = found.terms.of(theirs)
+        mapped = _beside(found.terms, ours, theirs)
         if ours.recording is not None and mapped.recording is not None:
             level = l2_data.of_one_seed(level, ours.recording, mapped.recording)
     if level.reason is Reason.NONDETERMINISTIC_ORIGINAL and l2_data.order_by_nature(original, migrated):
         ours, theirs = _short_runs(session, case, evidence, found.initial, "in place", in_place=True)
-        mapped = found.terms.of(theirs)
+        mapped = _beside(found.terms, ours, theirs)
         if ours.recording is not None and mapped.recording is not None:
             level = l2_data.in_place(level, original, migrated, ours.recording, mapped.recording)
             again = None if found.repeat is None else found.repeat.recording
             if again is not None and l2_data.same_sequences(migrated, again):
                 level = l2_data.fixed_order(level)
+    level = replace(level, summary=_in_form(level.summary, found.terms))
     return replace(base, levels=tuple(level if i == at else one for i, one in enumerate(base.levels)))
+
+
+def _beside(terms: Terms, ours: Run, theirs: Run) -> Run:
+    """A run of the migrated program in the terms of a run of the original that was made beside it. That both hold the
+    same but for rounding may show first where their batches have one order.
+    """
+    if ours.recording is None or theirs.recording is None:
+        return terms.of(theirs, ours)
+    told = terms if terms.data else with_data(terms, ours, terms.of(theirs), random_order=False)
+    return told.of(theirs, ours) if terms.data or all(one.plain for one in told.data) else terms.of(theirs, ours)
 
 
 def _short_runs(
@@ -507,57 +516,15 @@ def _with_notes(level: LevelResult, terms: Terms) -> LevelResult:
         return replace(level, notes=(*level.notes, *terms.weights.told()))
     if level.id != l2_data.ID or not terms.said:
         return level
-    summary = level.summary.replace("are the same bit for bit", "hold the same, in another form")
-    return replace(level, summary=summary, notes=(*level.notes, *terms.said))
+    return replace(level, summary=_in_form(level.summary, terms), notes=(*level.notes, *terms.said))
 
 
-def _read(
-    original: Run, migrated: Run, terms: Terms, random: bool
-) -> tuple[tuple[tuple[str, ...], tuple[str, ...]] | None, tuple[str, ...]]:
-    """The examples that both programs read, where their sequences are not the same; and the components of the migrated
-    program's batches that hold nothing of what the original reads.
-    """
-    assert original.recording is not None and migrated.recording is not None
-    if not random and l2_data.same_sequences(original.recording, migrated.recording):
-        return None, ()
-    if random or terms.data or same_form(original.recording, migrated.recording):
-        return (examples(original, terms), examples(migrated)), ()
-    found, lacking = in_any_order(original, migrated)
-    if lacking or not found:
-        return None, lacking
-    return (examples(original, replace(terms, data=found)), examples(migrated)), ()
-
-
-def examples(run: Run, terms: Terms | None = None) -> tuple[str, ...]:
-    """The examples that a run trained on, in order, each by the digest of its row in all components together.
-
-    Of the batches that were kept; original.py ends the compared runs where they end. With `terms` the original's
-    examples are put in the form of the migrated program.
-    """
-    assert run.recording is not None
-    found: list[str] = []
-    for batch in run.recording.batches:
-        if not batch.kept:
-            continue
-        own = read_batch(run.record_dir, batch)
-        values = sorted((batch_map.convert(terms.data, own) if terms is not None and terms.data else own).items())
-        for row in range(batch.size):
-            digest = hashlib.sha256()
-            for path, value in values:
-                if value.shape[:1] == (batch.size,):
-                    content = value[row : row + 1]
-                    digest.update(path.encode())
-                    digest.update(repr(content.tolist()).encode() if content.dtype == object else content.tobytes())
-            found.append(digest.hexdigest())
-    return tuple(found)
-
-
-def examples_again(evidence: OriginalEvidence, terms: Terms) -> tuple[str, ...] | None:
-    """The examples of a second, equally long run of an original whose order is random; None if there is none."""
-    repeat = evidence.repeat
-    if not evidence.random_order or repeat is None or repeat.recording is None:
-        return None
-    return None if evidence.limited else examples(repeat, terms)
+def _in_form(summary: str, terms: Terms) -> str:
+    """What is said about equal batches, where they are so in another form, or but for rounding."""
+    if not terms.data:
+        return summary
+    how = "but for rounding" if all(one.plain for one in terms.data) else "in another form"
+    return summary.replace("are the same bit for bit", f"hold the same, {how},").replace(",;", ";").rstrip(",")
 
 
 def _with_free_cluster(

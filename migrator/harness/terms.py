@@ -62,7 +62,7 @@ class Terms:
 
     def replay(self, session: Session, record_dir: Path) -> str:
         """The folder of recorded batches to replay to the migrated program in the place of an original's."""
-        if not self.data:
+        if all(one.plain for one in self.data):
             return str(record_dir)
         folder = session.new_folder("converted batches")
         return str(converted_batches(record_dir, folder, lambda batch: batch_map.convert(self.data, batch)))
@@ -125,8 +125,6 @@ def with_data(terms: Terms, original: Run, migrated: Run, *, random_order: bool)
     assert ours is not None and theirs is not None
     if not ours.batches or not theirs.batches or l2_data.same_sequences(ours, theirs):
         return terms
-    if same_form(ours, theirs) and random_order:
-        return terms
     left, right = _kept(original), _kept(migrated)
     if not random_order:
         task = measurements.trainers(ours)[0], measurements.trainers(theirs)[0]
@@ -135,6 +133,8 @@ def with_data(terms: Terms, original: Run, migrated: Run, *, random_order: bool)
     found = batch_map.find([v for _, v in left], [v for _, v in right], in_order=not random_order)
     if found is None or not _of_all(found, [values for _, values in left]):
         return terms
+    if random_order and same_form(ours, theirs) and not all(one.plain for one in found):
+        return terms  # what is in the place of another was found by chance
     said = batch_map.told(found, left[0][1])
     unseen = [batch.step for batch in (*ours.batches, *theirs.batches) if not batch.kept]
     if said and unseen:
@@ -221,10 +221,8 @@ def _same(original: Run, migrated: Run, ours: Batch, theirs: Batch, conversions:
             made = batch_map.convert(conversions, source)
         except (ValueError, KeyError):
             return False
-        exact = {one.target: one.exact for one in conversions}
-        return set(made) == set(values) and all(
-            batch_map.same(made[path], values[path], rounded=not exact[path]) for path in made
-        )
+        ways = {one.target: one for one in conversions}
+        return set(made) == set(values) and all(batch_map.same(made[path], values[path], ways[path]) for path in made)
     left = {path: (dtype, tuple(shape), digest) for path, dtype, shape, digest in ours.components}
     right = {path: (dtype, tuple(shape), digest) for path, dtype, shape, digest in theirs.components}
     if set(right) != {one.target for one in conversions}:

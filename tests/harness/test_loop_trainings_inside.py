@@ -19,7 +19,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def make(training: int, apart: bool = True) -> Any:
         noted: list[int] = []
-        recorder = SimpleNamespace(plan={"apart": apart}, training=training, others=[], started=False)
+        recorder = SimpleNamespace(plan={"apart": apart}, training=training, others=[], started=False, model=None)
         recorder.folder = SimpleNamespace(another_training=noted.append)
         return loop_trainings.LoopTrainings(recorder), noted
 
@@ -70,3 +70,15 @@ def test_what_is_called_tells_whose_model_is_evaluated(trainings: Any) -> None:
     assert [made.lies_elsewhere([one]) for one in models] == [True, False, None]
     assert made.lies_elsewhere(models[:2]) is None  # both at once
     assert made.lies_elsewhere([SimpleNamespace(variables=[])]) is None
+
+
+def test_what_a_loop_trains_beside_a_model_that_fit_has_trained_is_another_training(trainings: Any) -> None:
+    made, others = trainings(0, apart=False)
+    fitted, second, _ = folds()
+    made.recorder.model, made.recorder.started, made.recorder.by_batch = SimpleNamespace(variables=fitted), True, False
+    assert not made.is_other(fitted[:1], False)  # the loop goes on with what was fitted
+    assert made.is_other(second, False) and made.is_other(second, False) and others == [0]
+    # `train_on_batch` and a tape take turns, as the two networks of a GAN do.
+    made, others = trainings(0, apart=False)
+    made.recorder.model, made.recorder.started, made.recorder.by_batch = SimpleNamespace(variables=fitted), True, True
+    assert not made.is_other(second, False) and others == []

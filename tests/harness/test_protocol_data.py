@@ -28,8 +28,7 @@ def judge(
     other = theirs or run(migrated_of(PROGRAM, data_seed=2))
     read, first = (list(Counter(counts).elements()) for counts in examples)
     repeated = None if again is None else list(Counter(again).elements())
-    pair = read, first
-    return l2_data.judge(ours, other, random_order=random_order, examples=pair, examples_again=repeated).level
+    return l2_data.judge(ours, other, random_order=random_order, examples=l2_data.Read(read, first, repeated)).level
 
 
 def epochs(count: int, size: int = 6) -> Counter[str]:
@@ -194,8 +193,7 @@ class TestShuffles:
             replace(original, shuffles=ours),
             replace(migrated, shuffles=theirs),
             random_order=True,
-            examples=(counts, counts),
-            examples_again=counts,
+            examples=l2_data.Read(counts, counts, counts),
         ).level
 
     @pytest.mark.parametrize(
@@ -230,7 +228,7 @@ class TestShuffles:
     )
     def test_passes_of_the_same_order(self, ours: list[str], theirs: list[str], different: bool) -> None:
         original, migrated = (run(PROGRAM), run(migrated_of(PROGRAM, data_seed=2)))
-        level = l2_data.judge(original, migrated, random_order=True, examples=(ours, theirs)).level
+        level = l2_data.judge(original, migrated, random_order=True, examples=l2_data.Read(ours, theirs)).level
         told = [one.tensor for one in level.differences]
         assert ("order of each pass" in told) is different, level.summary
         if different:
@@ -286,7 +284,7 @@ class TestShuffles:
         # What migrated.py asks for where neither program has a seed of its own and both read in a fixed order.
         counts = _passes(3)
         pair = replace(original, shuffles=both[0]), replace(migrated, shuffles=both[1])
-        level = l2_data.judge(*pair, random_order=True, examples=(counts, counts)).level
+        level = l2_data.judge(*pair, random_order=True, examples=l2_data.Read(counts, counts)).level
         assert level.status is Status.EQUIVALENT
         assert "their order is up to the program's seed alone, and the next levels replay" in level.summary
 
@@ -309,13 +307,13 @@ def test_a_fixed_order_that_is_another_one_is_said_to_be_that(other: Shuffle, re
     ours = replace(run(PROGRAM), shuffles=(Shuffle(8, True, True, seed=1),))
     theirs = replace(run(migrated_of(PROGRAM, data_seed=2)), shuffles=(other,))
     read = list(epochs(2).elements())
-    level = l2_data.judge(ours, theirs, examples=(read, read[::-1])).level
+    level = l2_data.judge(ours, theirs, examples=l2_data.Read(read, read[::-1])).level
     assert (level.status, level.reason) == (Status.DIFFERENT, Reason.DATA_DIFFERS)
     begin = "the same 6 distinct examples are read as often, in another order from batch 1 of local:0 on"
     assert level.summary == begin + reason
     assert level.differences[-1].tensor == "order of the examples"
     # Other examples are other values.
-    level = l2_data.judge(ours, theirs, examples=(read, [*read[:-1], "e9"])).level
+    level = l2_data.judge(ours, theirs, examples=l2_data.Read(read, [*read[:-1], "e9"])).level
     assert level.status is Status.DIFFERENT and level.summary.endswith("other values")
 
 

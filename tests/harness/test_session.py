@@ -213,18 +213,18 @@ def test_random_data_is_equal_when_the_distinct_examples_are() -> None:
     ours = run(Program())
     theirs = run(migrated_of(Program(), data_seed=2))
     some, more = "aabb", "aabbcc"
-    same = l2_data.judge(ours, theirs, random_order=True, examples=(some, some))
+    same = l2_data.judge(ours, theirs, random_order=True, examples=l2_data.Read(some, some))
     assert (same.level.status, same.level.reason, same.same_order) == (
         Status.EQUIVALENT,
         Reason.ORDER_DIFFERS,
         False,
     )
-    other = l2_data.judge(ours, theirs, random_order=True, examples=(some, more), examples_again=some).level
+    other = l2_data.judge(ours, theirs, random_order=True, examples=l2_data.Read(some, more, some)).level
     assert (other.status, other.reason) == (Status.DIFFERENT, Reason.DATA_DIFFERS)
-    for examples in (("ab", "abc"), ("", ""), None):
+    for examples in (l2_data.Read("ab", "abc"), l2_data.Read("", ""), None):
         level = l2_data.judge(ours, theirs, random_order=True, examples=examples).level
         assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.NONDETERMINISTIC_ORIGINAL)
-    fixed = l2_data.judge(ours, theirs, random_order=False, examples=(some, some)).level
+    fixed = l2_data.judge(ours, theirs, random_order=False, examples=l2_data.Read(some, some)).level
     assert fixed.status is Status.DIFFERENT
 
 
@@ -233,25 +233,25 @@ def test_random_epochs_that_leave_examples_out_are_different() -> None:
     theirs = run(migrated_of(Program(), data_seed=2))
     even, again = "aaabbbcc", "aabbbccc"
     assert not (set(even) ^ set(again))
-    other = l2_data.judge(ours, theirs, random_order=True, examples=(even, again), examples_again=again).level
+    other = l2_data.judge(ours, theirs, random_order=True, examples=l2_data.Read(even, again, again)).level
     assert other.status is Status.EQUIVALENT
     short = "aaaabbbc"
-    level = l2_data.judge(ours, theirs, random_order=True, examples=(even, short), examples_again=again).level
+    level = l2_data.judge(ours, theirs, random_order=True, examples=l2_data.Read(even, short, again)).level
     assert (level.status, level.reason) == (Status.DIFFERENT, Reason.DATA_DIFFERS)
     # A first epoch that was not finished says nothing about how often an example is read.
     started = "aabc"
     assert (
-        l2_data.judge(ours, theirs, random_order=True, examples=(started, short), examples_again=started).level.status
+        l2_data.judge(ours, theirs, random_order=True, examples=l2_data.Read(started, short, started)).level.status
         is not Status.EQUIVALENT
     )
-    first = l2_data.judge(ours, theirs, random_order=True, examples=(started, short)).level
+    first = l2_data.judge(ours, theirs, random_order=True, examples=l2_data.Read(started, short)).level
     assert first.status is Status.EQUIVALENT
 
 
 def test_a_fixed_order_is_not_a_random_one() -> None:
     ours, theirs = run(Program()), run(migrated_of(Program(), data_seed=2))
     same = "ab"
-    level = l2_data.judge(ours, theirs, random_order=True, examples=(same, same)).level
+    level = l2_data.judge(ours, theirs, random_order=True, examples=l2_data.Read(same, same)).level
     fixed = l2_data.fixed_order(level)
     assert (fixed.status, fixed.reason) == (Status.INCONCLUSIVE, Reason.ORDER_DIFFERS)
     different = replace(level, status=Status.DIFFERENT)

@@ -2,7 +2,8 @@
 cross-validation: one of them is recorded in a run, and the plan's ``training`` says which.
 
 What a step trains tells which training it is of. Where two networks are trained in turns, as those of a GAN, this would
-take them apart; so it counts only where the plan says that the original trains several models (``apart``).
+take them apart; so it counts only where the plan says that the original trains several models (``apart``), or where
+``fit`` has trained the recorded one: what a loop trains then, and is no part of that, is another.
 """
 
 from keras_variables import copies
@@ -18,12 +19,20 @@ class LoopTrainings(object):
         self.others = []  # the same of each other training
         self.elsewhere = False  # whether another training than the recorded one went on last
 
+    def told(self):
+        """Whether what is trained tells one training from another."""
+        recorder = self.recorder
+        fitted = recorder.started and recorder.model is not None and not recorder.by_batch
+        if fitted and not self.own:
+            self.own.update({id(copy): copy for variable in _variables(recorder.model) for copy in copies(variable)})
+        return self.apart or fitted
+
     def lies_elsewhere(self, models):
         """Whether models (or layers) are those of another training than the recorded one; None where they are of none
         that is known, or of several.
         """
         held = {id(copy) for model in models for variable in _variables(model) for copy in copies(variable)}
-        if not self.apart or not held:
+        if not held or not self.told():
             return None
         own = not self.own.keys().isdisjoint(held)
         others = any(not known.keys().isdisjoint(held) for known in self.others)
@@ -33,7 +42,7 @@ class LoopTrainings(object):
         """Whether a step that trains these variables is of another training than the recorded one; if it ``goes_on``
         with the batch of the step before it, it is of the same.
         """
-        if not self.apart or not variables:
+        if not variables or not self.told():
             return False
         trained = {id(copy): copy for variable in variables for copy in copies(variable)}
         for known in self.others:

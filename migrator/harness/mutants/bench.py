@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from migrator.harness import examples
 from migrator.harness.case import one_trainer, parameter_servers, training_tasks
 from migrator.harness.gathered import Findings
-from migrator.harness.migrated import evaluation_plan, examples, examples_again
+from migrator.harness.migrated import evaluation_plan
 from migrator.harness.mutants.catalogue import Family, Mutant
 from migrator.harness.mutants.killing import NOT_EXERCISED, Run, Unmutated, kill
 from migrator.harness.original import evaluates
@@ -123,8 +124,7 @@ class _Bench:
             training_tasks(one_trainer(case.shape)),
             training_tasks(self._shape),
             random_order=random,
-            examples=(examples(evidence.main, found.terms), examples(made)) if random else None,
-            examples_again=examples_again(evidence, found.terms),
+            examples=examples.read(evidence, made, found.terms, random=True)[0] if random else None,
             parameter_servers=parameter_servers(self._shape),
         )
         levels = base.levels

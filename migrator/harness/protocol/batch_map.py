@@ -9,34 +9,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from migrator.harness.protocol import alike
 from migrator.harness.recording import Array
 
 Components = Mapping[str, Array]
 
 #: Batches that have to agree before a way to convert them is believed, where that many were kept.
 ENOUGH = 8
-# A scaled component was multiplied in float32, and perhaps divided instead.
 # Examples to a key, on the average, and examples to a line: fewer show no rule.
 _REPEATED = 4
 _COLUMNS = 10_000
-_ROUNDING = 4 * float(np.finfo(np.float32).eps)
+# A scaled component was multiplied in float32, and perhaps divided instead.
+_ROUNDING = alike.ROUNDING
 
 
 @dataclass(frozen=True)
 class Conversion:
     """How the component `target` of the migrated program's batches comes of the original's `source`.
 
-    `kind` is "same", "cast", "one-hot" (`classes` columns), "class" (the place of the one in a one-hot row) or "scaled"
-    (source * `factor` + `offset`, rounded; where they are several, one for each number of an example). Then the rows
-    get the shape `row` (of one example; None: that of the source) and the type `dtype`. Of kind "table" the
-    component is computed in a way that is not known (looked up in a vocabulary, a weight for each class): `rows` has it
-    for each example that was seen, by what the original read, or by what the conversion `key` makes of that. Of kind
-    "shares" all examples of a batch are the source times a number that comes of the batch as a whole: `rows` has what
-    was seen of each batch, by the source in it.
+    `kind` is "same", "cast", "rounded" (as these, but for rounding), "one-hot" (`classes` columns), "class" (the place
+    of the one in a one-hot row) or "scaled" (source * `factor` + `offset`, rounded; where they are several, one for
+    each number of an example). Then the rows get the shape `row` (of one example; None: that of the source) and the
+    type `dtype`; `cast` says of rounded ones that this is another. Rounding is in proportion to `sizes`, those of the
+    numbers of an example. Of kind "table" the component is computed in a way that is not known (looked up in a
+    vocabulary, a weight for each class): `rows` has it for each example that was seen, by what the original read, or by
+    what the conversion `key` makes of that. Of kind "shares" all examples of a batch are the source times a number that
+    comes of the batch as a whole: `rows` has what was seen of each batch, by the source in it.
     """
 
     target: str
@@ -49,6 +51,8 @@ class Conversion:
     offset: float | tuple[float, ...] = 0.0
     rows: Mapping[bytes, Array] = field(default_factory=dict, repr=False)
     key: Conversion | None = None
+    sizes: Array | None = field(default=None, repr=False, compare=False)
+    cast: bool = False
 
     @property
     def known(self) -> bool:
@@ -62,6 +66,8 @@ class Conversion:
 
     def of(self, batch: Components) -> Array:
         """The component in the form of the migrated program, of a batch of the original. ValueError if not known."""
+        if self.source not in batch:
+            raise ValueError(f"a batch without {self.source}, of which {self.target} is made")
         if self.known:
             return self(batch[self.source])
         if self.of_batches:
@@ -77,7 +83,12 @@ class Conversion:
     @property
     def exact(self) -> bool:
         """Whether the converted component is the migrated program's bit for bit."""
-        return self.kind != "scaled"
+        return self.kind not in ("rounded", "scaled")
+
+    @property
+    def plain(self) -> bool:
+        """Whether the migrated program can read the original's component as it is."""
+        return self.kind in ("same", "rounded") and self.source == self.target and self.row is None and not self.cast
 
     def __call__(self, value: Array) -> Array:
         """The component of a batch in the form of the migrated program."""
@@ -103,6 +114,7 @@ class Conversion:
         form = {
             "same": "as it is",
             "cast": f"as {self.dtype}",
+            "rounded": (f"as {self.dtype}, " if self.cast else "") + "but for rounding",
             "one-hot": f"as rows of {self.classes} with a one in each",
             "class": "as the place of the one in each row",
             "scaled": _line(self.factor, self.offset),
@@ -117,14 +129,29 @@ def _line(factor: float | tuple[float, ...], offset: float | tuple[float, ...]) 
     return f"times {factor:.6g}" + (f" plus {offset:.6g}" if offset else "")
 
 
-def same(ours: Array, theirs: Array, *, rounded: bool = False) -> bool:
-    """Whether two components hold the same, of the same shape and type; `rounded`: but for float32 rounding."""
+def same(ours: Array, theirs: Array, conversion: Conversion | None = None) -> bool:
+    """Whether two components hold the same, of the same shape and type: but for float32 rounding, where the
+    `conversion` that made `ours` is one that rounds.
+    """
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return False
-    if ours.dtype == object or not rounded:
+    if ours.dtype == object or conversion is None or conversion.exact:
         return bool(np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"))
-    scale = float(np.max(np.abs(theirs), initial=0.0))
-    return bool(np.all(np.abs(ours.astype(np.float64) - theirs) <= _ROUNDING * scale))
+    if not theirs.ndim:
+        return bool(np.abs(float(ours) - float(theirs)) <= _ROUNDING * np.abs(float(theirs)))
+    rows = [value.reshape(len(value), -1).astype(np.float64) for value in (ours, theirs)]
+    sizes = alike.columns(theirs)
+    if conversion.sizes is not None and conversion.sizes.shape == sizes.shape:
+        sizes = np.maximum(sizes, conversion.sizes)
+    return bool(np.all((np.abs(rows[0] - rows[1]) <= _ROUNDING * sizes) | (np.isnan(rows[0]) & np.isnan(rows[1]))))
+
+
+def _sizes(conversion: Conversion, values: Sequence[Array]) -> Array | None:
+    """How great each number of an example gets in what a conversion computes with, of what the original read."""
+    if conversion.exact or any(value.ndim == 0 for value in values):
+        return None
+    greatest = np.max([alike.columns(value) for value in values], axis=0)
+    return np.asarray(greatest * np.abs(np.asarray(conversion.factor)) + np.abs(np.asarray(conversion.offset)))
 
 
 def _candidates(source: str, target: str, ours: Array, theirs: Array) -> Iterator[Conversion]:
@@ -141,6 +168,8 @@ def _candidates(source: str, target: str, ours: Array, theirs: Array) -> Iterato
             yield Conversion(target, source, "same", theirs.dtype, form)
         elif object not in (ours.dtype, theirs.dtype):
             yield Conversion(target, source, "cast", theirs.dtype, form)
+        if ours.dtype.kind == theirs.dtype.kind == "f":
+            yield Conversion(target, source, "rounded", theirs.dtype, form, cast=ours.dtype != theirs.dtype)
     numeric = ours.dtype.kind in "biuf" and theirs.dtype.kind in "biuf"
     if numeric and own and width > own and width % own == 0 and _integral(ours):
         classes = width // own
@@ -278,14 +307,29 @@ def _share(conversion: Conversion, ours: Sequence[Array], theirs: Sequence[Array
     except (ValueError, OverflowError):
         return 0.0
     if in_order:
-        agree = [same(a, b, rounded=not conversion.exact) for a, b in zip(made, theirs, strict=False)]
+        agree = [same(a, b, conversion) for a, b in zip(made, theirs, strict=False)]
         return sum(agree) / len(agree) if agree else 0.0
-    if not conversion.exact or any(value.ndim == 0 for value in (*made, *theirs)):
+    if any(value.ndim == 0 for value in (*made, *theirs)):
+        return 0.0
+    if conversion.kind == "rounded":
+        return _near(made, theirs)
+    if not conversion.exact:
         return 0.0
     known = Counter(row for value in made for row in _rows(value))
     wanted = Counter(row for value in theirs for row in _rows(value))
     total = sum(wanted.values())
     return sum((known & wanted).values()) / total if total else 0.0
+
+
+def _near(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
+    """The share of rows that there are on the other side, but for rounding."""
+    width = {int(np.prod(value.shape[1:], dtype=np.int64)) for value in (*ours, *theirs)}
+    if len(width) != 1:
+        return 0.0
+    rows = [np.concatenate([value.reshape(len(value), -1) for value in side]) for side in (ours, theirs)]
+    if not len(rows[1]) or not all(np.isfinite(side).all() for side in rows):
+        return 0.0
+    return sum(one >= 0 for one in alike.pairs(*rows)[0]) / len(rows[1])
 
 
 def find(
@@ -312,16 +356,19 @@ def attempt(
     found, computed = [], []
     for target in theirs[0]:
         wanted = [batch[target] for batch in theirs if target in batch]
-        tried: list[tuple[bool, int, float, Conversion]] = []
+        tried: list[tuple[bool, float, int, Conversion]] = []
         for source in ours[0]:
             own = [batch[source] for batch in ours if source in batch]
             ways = list(_candidates(source, target, own[0], wanted[0]))
             line = _scaled(source, target, own[0], wanted[0]) if in_order else None
             lines = [line, _columns(source, target, own, wanted)] if in_order else []
             for rank, way in enumerate([*ways, *(one for one in lines if one is not None)]):
+                if way.kind == "rounded" and any(known[:2] == (source != target, -1.0) for known in tried):
+                    continue  # it is so bit for bit
+                way = replace(way, sizes=_sizes(way, own))
                 share = _share(way, own, wanted, in_order)
                 if share >= (1.0 if in_order else 0.5):
-                    tried.append((source != target, rank, -share, way))
+                    tried.append((source != target, -share, rank, way))
         if tried:
             found.append(min(tried, key=lambda one: one[:3])[3])
         else:

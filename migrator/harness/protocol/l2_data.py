@@ -225,9 +225,21 @@ def _first_difference(
 
 
 @dataclass(frozen=True)
+class Read:
+    """The examples that each program read, in order, and those of a second run of the original where there is one.
+
+    Those that are the same, but for rounding at the most, have one name.
+    """
+
+    original: Sequence[str]
+    migrated: Sequence[str]
+    again: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
 class Examples:
     """How often each example was read: by the original, by the migrated program, and by a second run of the original
-    where there is one. Keys are digests of examples. `repeats` says of both programs whether each pass over the data
+    where there is one. Keys are names of examples. `repeats` says of both programs whether each pass over the data
     had the order of the first one (None: too few examples, or no two passes, to tell).
     """
 
@@ -468,24 +480,22 @@ def judge(
     migrated: Recording,
     *,
     random_order: bool = False,
-    examples: tuple[Sequence[str], Sequence[str]] | None = None,
-    examples_again: Sequence[str] | None = None,
+    examples: Read | None = None,
     unread: Sequence[str] = (),
 ) -> DataResult:
     """Compares the batch digests of each trainer in order.
 
-    `random_order` says that two runs of the original itself read different sequences. Then `examples` decide: those
-    that each side read, in order, by digest; `examples_again` are those of a second run of the original, and show
-    whether how often each is read is random too. In a fixed order they tell whether other batches hold other examples
-    or the same in another order. `unread` are components of the migrated program's batches that hold nothing of what
-    the original reads. The control is the original's own record without its last batches,
-    put through the same comparison.
+    `random_order` says that two runs of the original itself read different sequences. Then `examples` decide; those of
+    a second run of the original show whether how often each is read is random too. In a fixed order they tell whether
+    other batches hold other examples or the same in another order. `unread` are components of the migrated program's
+    batches that hold nothing of what the original reads. The control is the original's own record without its last
+    batches, put through the same comparison.
     """
     counted = None
     if examples is not None:
-        ours, theirs = map(Counter, examples)
-        again = None if examples_again is None else Counter(examples_again)
-        counted = Examples(ours, theirs, again, (repeats(examples[0]), repeats(examples[1])))
+        again = None if examples.again is None else Counter(examples.again)
+        in_order = repeats(examples.original), repeats(examples.migrated)
+        counted = Examples(Counter(examples.original), Counter(examples.migrated), again, in_order)
     result = _compare(original, migrated, random_order, counted, unread)
     control = Control(
         "the original's own batches without the last one",

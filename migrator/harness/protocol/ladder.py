@@ -59,8 +59,7 @@ def foundation(
     migrated_trainers: Sequence[str],
     *,
     random_order: bool = False,
-    examples: tuple[Sequence[str], Sequence[str]] | None = None,
-    examples_again: Sequence[str] | None = None,
+    examples: l2_data.Read | None = None,
     unread: Sequence[str] = (),
     parameter_servers: bool = False,
     own_initial: OwnInitial | None = None,
@@ -69,8 +68,8 @@ def foundation(
 ) -> Foundation:
     """L0, L0b, L1 and L2 from a run of each program on its own data. All four are always reported.
 
-    `examples` are those that each program read, in order, `examples_again` those of a second run of the original,
-    `unread` the components of the migrated program's batches that hold nothing of what the original reads.
+    `examples` are those that each program read, `unread` the components of the migrated program's batches that hold
+    nothing of what the original reads.
     `own_initial` are the values that the two programs start from by themselves, each in its own names, and `drawn`
     further draws of them, along a first axis. `regrouped` are variables that the migrated program keeps in another
     form.
@@ -84,7 +83,6 @@ def foundation(
         migrated,
         random_order=random_order,
         examples=examples,
-        examples_again=examples_again,
         unread=unread,
     )
     data_level = replace(data.level, seconds=time.perf_counter() - started)
