@@ -12,7 +12,7 @@ import libcst as cst
 from migrator.apart import Apart, InTheWay
 from migrator.findings import Finding, Severity
 from migrator.migration.isolation import isolated
-from migrator.migration.native import NativeMigration
+from migrator.migration.native.migration import NativeMigration
 from migrator.migration.reading import files_of
 from migrator.migration.state import Group, Request
 from migrator.program.borrowed import names_read

@@ -27,7 +27,7 @@ from migrator.targets import dtensor
 from migrator.walking import transformed, walk
 
 
-def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.FunctionDef | cst.ClassDef]:
+def leave_beside(state: GroupState) -> list[cst.FunctionDef | cst.ClassDef]:
     """Functions and classes that the programs do not run stay what they are where they would be in the way."""
     roots: list[cst.CSTNode] = [p.model_fn for p in state.group.programs]
     roots += [p.place.function for p in state.group.programs if p.place.function is not None]
@@ -42,7 +42,7 @@ def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.F
     ]
     blocking = {
         unit
-        for path, units in unused(files.values(), [], roots, never).items()
+        for path, units in unused(files.values(), [], roots).items()
         for unit in units
         if is_in_the_way(files[path], unit)
     }
@@ -55,7 +55,7 @@ def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.F
     users = importing(state.everything.imported, files)
     others = [file for file in mentioning if file.path not in files and file.path in users]
     found = []
-    for path, units in unused(files.values(), others, roots, never).items():
+    for path, units in unused(files.values(), others, roots).items():
         for unit in units:
             if unit in blocking:
                 new, remarks = respelled(unit, files[path].imports)
@@ -126,7 +126,6 @@ def remove_helpers(state: GroupState) -> None:
     """Helpers that were inlined, and that nothing else mentions, go, and with them their imports."""
     helpers = {helper: file for read in state.read.values() for file, helper in read.helpers}
     helpers |= {maker: file for _, hooks in state.all_hooks() for file, maker in hooks.makers}
-    helpers |= {maker: file for file, maker in state.makers}
     helpers |= {made: file for made, (file, _) in state.inlined.items()}
     makers = set(helpers) & {maker for _, hooks in state.all_hooks() for _, maker in hooks.makers}
     tables = _tables(state, makers)
@@ -277,7 +276,7 @@ def _left_out(state: GroupState, tables: Iterable[cst.CSTNode]) -> list[cst.CSTN
     found = [*tables, *(node for _, hooks in state.all_hooks() for node in hooks.nodes)]
     for program in state.group.programs:
         found += program.removed
-    return [*found, *state.dead]
+    return found
 
 
 def _unused_helpers(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrator.emit.model_function import EmittedModel
 from migrator.migration.everything import mentions_of_functions
 from migrator.migration.state import GroupState
 from migrator.program.exports import Form, Serving, Signatures, joined, read_serving, serving_maker, servings_of
@@ -13,11 +12,9 @@ from migrator.program.shared import SERVING
 from migrator.program.training import TrainingProgram
 
 
-def write_servings(
-    state: GroupState, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]
-) -> None:
+def write_servings(state: GroupState, program: TrainingProgram) -> None:
     """Serving functions become functions of the predictor."""
-    if program.model_fn not in models:
+    if program.model_fn not in state.models:
         return
     given = [one for serving in program.servings for one in servings_of(state.project, *serving)]
     for where, scope, node in given:
@@ -28,7 +25,8 @@ def write_servings(
             where,
             scope,
             node,
-            not models[program.model_fn][1] and not program.model.ready,  # which answers by the names of its outputs
+            not state.models[program.model_fn][1]
+            and not program.model.ready,  # which answers by the names of its outputs
             lambda file: (state.rewriters[file.path], state.changes[file.path].expressions),
             signatures,
         )

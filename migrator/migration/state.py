@@ -142,8 +142,6 @@ class Request:
 class GroupState:
     """What the steps of a group's migration share: its files, what changes in them, what stands in the way."""
 
-    rewriter_class: type[Rewriter] = Rewriter
-
     def __init__(self, group: Group, request: Request) -> None:
         self.group = group
         self.project = request.project
@@ -160,10 +158,8 @@ class GroupState:
         self.sharing_penalties: set[cst.FunctionDef] = set()  # whose regularizers weigh a share under their strategy
         self.updating: dict[cst.FunctionDef, bool] = {}  # whether a step runs UPDATE_OPS
         self.read: dict[cst.FunctionDef, Inlined] = {}
-        self.makers: list[tuple[ParsedFile, cst.FunctionDef]] = []  # of hooks that model_fns leave out
         # Functions that are read with model_fns, as those of the metrics of a TPUEstimatorSpec, with these model_fns.
         self.inlined: dict[cst.FunctionDef, tuple[ParsedFile, list[cst.FunctionDef]]] = {}
-        self.dead: list[cst.CSTNode] = []  # statements of model_fns that stay, but for these
         self.plan = HelperPlan()
         self.partitioners: list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]] = []
         self.split_by_scopes: dict[
@@ -171,7 +167,7 @@ class GroupState:
         ] = {}  # model_fns, and the name of the partitioner of their scopes
         self.changes = {path: FileChanges() for path in group.files}
         self.rewriters = {
-            path: self.rewriter_class(file.imports, file.code, definition=file.constants.get).prepare(
+            path: Rewriter(file.imports, file.code, definition=file.constants.get).prepare(
                 file.module, self.changes[path]
             )
             for path, file in group.files.items()
@@ -227,9 +223,9 @@ class GroupState:
         """Takes a step; what stands in its way is a problem of the file."""
         refusals = Refusals()
         refusals.of(step, None)
-        self._refuse(file, refusals)
+        self.refuse(file, refusals)
 
-    def _refuse(self, file: ParsedFile, refusals: Refusals) -> None:
+    def refuse(self, file: ParsedFile, refusals: Refusals) -> None:
         """Notes what stands in the way in a file, or in that which a refusal names."""
         for problem in refusals.found:
             if isinstance(problem, InFile):

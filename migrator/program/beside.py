@@ -20,14 +20,12 @@ def unused(
     files: Iterable[ParsedFile],
     others: Iterable[ParsedFile],
     roots: Collection[cst.CSTNode],
-    without: frozenset[cst.CSTNode] = frozenset(),
 ) -> dict[Path, list[cst.FunctionDef | cst.ClassDef]]:
     """The top-level functions and classes of `files` that nothing but themselves and each other names.
 
     Looked for are all identifiers, attribute names, keywords and strings of one word in the code that runs when the
     files are imported or started, in `roots` (functions of the program) and in `others` (files that are not of the
     program), and from there on in what they name. A file that looks names up when it runs has none that are unused.
-    Statements in `without` never run.
     """
     files = list(files)
     units: list[tuple[ParsedFile, cst.FunctionDef | cst.ClassDef]] = []
@@ -39,7 +37,7 @@ def unused(
             if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) and not statement.decorators:
                 units.append((file, statement))
             else:
-                words |= _words(statement, without)
+                words |= _words(statement)
     queue = [(file, unit) for file, unit in units]
     found = True
     while found:
@@ -48,7 +46,7 @@ def unused(
             unit = item[1]
             if unit.name.value in words or any(unit is root for root in roots):
                 queue.remove(item)
-                words |= _words(unit, without)
+                words |= _words(unit)
                 found = True
     dynamic = words & _DYNAMIC
     unused_units: dict[Path, list[cst.FunctionDef | cst.ClassDef]] = {}
@@ -87,18 +85,9 @@ class _Words(cst.CSTVisitor):
         return False  # what is imported counts where it is named
 
 
-class _WordsWithout(_Words):
-    def __init__(self, without: frozenset[cst.CSTNode]) -> None:
-        super().__init__()
-        self.without = without
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        return node not in self.without and super().on_visit(node)
-
-
 @lru_cache(maxsize=16384)
-def _words(node: cst.CSTNode, without: frozenset[cst.CSTNode] = frozenset()) -> set[str]:
-    finder = _WordsWithout(without) if without else _Words()
+def _words(node: cst.CSTNode) -> set[str]:
+    finder = _Words()
     walk(node, finder)
     return finder.found
 

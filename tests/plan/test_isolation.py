@@ -10,7 +10,7 @@ import pytest
 import migrator.bridge.project as bridges
 import migrator.migration.project as project
 from migrator.migration import reading
-from migrator.migration.native import NativeMigration
+from migrator.migration.native.migration import NativeMigration
 from migrator.modern import modernize
 from migrator.program.parsed import ParsedFile
 from tests.rules.programs import program, run_project
