@@ -71,34 +71,38 @@ def read_of(
     path = path_to(scope, node)
     attribute = path[-2] if len(path) > 1 else None
     if not isinstance(attribute, cst.Attribute) or attribute.value is not node:
-        raise Blocked("TFM108", node, f"`{node.value}` is used for more than the Estimator")
+        raise Blocked(
+            "TFM108",
+            node,
+            (f"the RunConfig `{node.value}` is not used by the Estimator alone: create a separate one for it"),
+        )
     key = attribute.attr.value
     what = f"`{node.value}.{key}`"
     if any(isinstance(one, (cst.FunctionDef, cst.Lambda, cst.ClassDef)) for one in path[1:]):
-        message = f"{what} is read in a function, which may run in another process than the RunConfig's: read it beside"
+        message = f"{what} is read in a function, which may run in another process: read it next to the RunConfig"
         raise Blocked("TFM108", node, message)
     if file.position(node) < file.position(line):
-        raise Blocked("TFM108", node, f"{what} is read before the line that makes it")
+        raise Blocked("TFM108", node, f"{what} is read before the line that sets it")
     if key in _GIVEN and key in given and not is_none(given[key]):
         _check_given(file, scope, path, what, given[key], line)
         reads.given[attribute] = given[key]
         return
     if key in _SESSIONS:
-        message = f"{what} is read, which sessions were given, and there are none any more: take the line out"
+        message = f"{what} is read, and it only configures sessions, which are gone: delete the line"
         raise Blocked("TFM108", node, message)
     if key not in TASK:
-        raise Blocked("TFM108", node, f"{what} is read, which the RunConfig is not given here: write its value instead")
+        raise Blocked("TFM108", node, f"{what} is read, but this RunConfig does not set it: use its value instead")
     if "train_distribute" in given or "experimental_distribute" in given:
-        message = f"{what} is read, and with a strategy it says nothing of TF_CONFIG: read that instead"
+        message = f"{what} is read, but under a strategy it does not reflect TF_CONFIG: read TF_CONFIG instead"
         raise Blocked("TFM108", node, message)
     acts = _Acts(file, node.value)
     if not _is_told(path, acts) and not (key in _ASKED and _is_asked(scope, path, _estimators(file, scope), acts)):
         message = (
-            f"{what} decides more than what is printed: on parameter servers the chief does not train, and one process "
-            "makes the data of all; read TF_CONFIG where the number is needed"
+            f"{what} controls more than printing: on parameter servers the chief does not train, "
+            "and one process makes the data of all; read TF_CONFIG where the number is needed"
         )
         if acts.found is not None:
-            message += f" (`{file.code(acts.found).strip().splitlines()[0]}` may change what the rest does)"
+            message += f" (`{file.code(acts.found).strip().splitlines()[0]}` may affect other code)"
         raise Blocked("TFM108", node, message)
     reads.name, reads.line = node.value, line
     reads.task.add(key)
@@ -115,10 +119,10 @@ def _check_given(
     """Raises Blocked (TFM108) unless a value that the RunConfig was given may be written where it is read."""
     node = path[-1]
     if not _is_plain(value):
-        raise Blocked("TFM108", node, f"{what} is read, and computed in the RunConfig: give it a name before")
+        raise Blocked("TFM108", node, f"{what} is read, and the RunConfig computes it: assign it to a name first")
     changed = rebound(file, scope, value, line, node)
     if changed is not None:
-        raise Blocked("TFM108", node, f"{what} is read, and `{changed[0]}` has changed since: read that before")
+        raise Blocked("TFM108", node, f"{what} is read, and `{changed[0]}` has changed since: read it before that")
     if dotted(value) is not None:
         # What stands in a call of the Estimator may be written further down than it is read.
         names = names_in(value) - file.imports.names.keys()
@@ -129,13 +133,13 @@ def _check_given(
                 hidden |= {b.name for b in read_bindings(above)}
         if later is not None or names & hidden:
             name = later[0] if later is not None else min(names & hidden)
-            raise Blocked("TFM108", node, f"{what} is read, and `{name}` changes elsewhere: read that before")
+            raise Blocked("TFM108", node, f"{what} is read, and `{name}` changes elsewhere: read it before that")
     for above, below in pairwise(path):
         if isinstance(above, cst.FormattedStringExpression) and (above.equal is not None or string(value) is not None):
-            raise Blocked("TFM108", node, f"{what} is read inside an f-string: give its value a name before")
+            raise Blocked("TFM108", node, f"{what} is read inside an f-string: assign its value to a name first")
         target = below is getattr(above, "target", None)
         if isinstance(above, (cst.AssignTarget, cst.Del)) or target:
-            raise Blocked("TFM108", node, f"{what} is read in what a line changes: give its value a name before")
+            raise Blocked("TFM108", node, f"{what} is read in an assignment target: assign its value to a name first")
 
 
 def written(file: ParsedFile, place: cst.CSTNode, value: cst.BaseExpression) -> cst.BaseExpression:

@@ -87,7 +87,7 @@ class Calls:
             return self.of_class(file, owner)
         allowed = {"staticmethod", "classmethod", "property"} if owner is not None else set()
         if kinds - allowed or function.asynchronous is not None:
-            raise Blocked(CODE, function, f"`{name}` is decorated, so that its calls cannot be followed")
+            raise Blocked(CODE, function, f"`{name}` has a decorator, so its calls cannot be resolved")
         if owner is not None:
             return [self._called(f, n, "property" in kinds) for f, n in self._method_mentions(file, owner, name)]
         if file.functions.get(name) is function:
@@ -113,7 +113,7 @@ class Calls:
                 elif isinstance(parent, cst.Arg):
                     around = self.parents(other, parent)
                     if isinstance(around, cst.ClassDef):
-                        raise Blocked(CODE, around, f"`{around.name.value}` is derived from `{name}`")
+                        raise Blocked(CODE, around, f"`{around.name.value}` is a subclass of `{name}`")
         return found
 
     def _through_parameter(
@@ -158,7 +158,7 @@ class Calls:
             return file, node
         if isinstance(parent, cst.Call) and parent.func is node:
             return file, parent
-        raise Blocked(CODE, node, f"`{file.code(node)}` is handed on here instead of being called")
+        raise Blocked(CODE, node, f"`{file.code(node)}` is passed around here instead of being called")
 
     def _method_mentions(
         self, file: ParsedFile, owner: cst.ClassDef, name: str
@@ -175,7 +175,7 @@ class Calls:
                     if other.imports.resolve(node) is not None:
                         continue  # of a module
                     if len(defining) > 1:
-                        message = f"which class's `{name}` this is cannot be told: give the methods names of their own"
+                        message = f"cannot tell which class's `{name}` this is: give the methods unique names"
                         raise Blocked(CODE, node, message)
                 found.append((other, node))
         return found
@@ -204,7 +204,7 @@ class Calls:
             names = names[1:]
         for index, arg in enumerate(call.args):
             if arg.star:
-                raise Blocked(CODE, arg, "what is given with * or ** cannot be followed: write the arguments out")
+                raise Blocked(CODE, arg, "* or ** arguments cannot be resolved: write the arguments out")
             if arg.keyword is not None:
                 if arg.keyword.value == parameter:
                     return arg.value

@@ -89,7 +89,9 @@ class _FlowReader(ProgramReader):
         self.unserved: dict[tuple[ParsedFile, cst.CSTNode], list[cst.CSTNode]] = {}
         self.gone: list[tuple[ParsedFile, cst.BaseStatement]] = []
         if self.place.name != "tf.estimator.Estimator":
-            refused.refuse("TFM103", self.place.call, f"a `{self.place.name}` is only followed in its own function")
+            refused.refuse(
+                "TFM103", self.place.call, f"a `{self.place.name}` that escapes the function creating it is unsupported"
+            )
             return []
         bound = self._bound()
         models = self._model_fns(bound)
@@ -108,13 +110,20 @@ class _FlowReader(ProgramReader):
         self._check_settings(config)
         self._check_steady_config()
         if self.session.first or any(self.session.lines.values()):
-            refused.refuse("TFM103", self.place.call, "settings of the session go with an Estimator of one function")
+            refused.refuse(
+                "TFM103",
+                self.place.call,
+                (
+                    "session settings are unsupported when the Estimator escapes its function: create and "
+                    "use it in one function"
+                ),
+            )
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
             model_dir = config.get("model_dir")
         folders = [arguments["model_dir"] for _, _, arguments in configs if not is_none(arguments.get("model_dir"))]
         if folders and not is_none(model_dir):
-            refused.refuse("TFM108", folders[0], "the Estimator and its RunConfig both name a model_dir: leave one")
+            refused.refuse("TFM108", folders[0], "both the Estimator and its RunConfig set model_dir: keep one")
         self._check_start(bound.get("warm_start_from"), model_dir)
         self._check_around(self.file, self.place.call)
         uses, both = self._all_uses(reached)
@@ -167,14 +176,28 @@ class _FlowReader(ProgramReader):
     def _model_fns(self, bound: Arguments) -> Sequence[ModelReference]:
         models = self._models(bound)
         if not models or any(model.lambdas or model.ready for model in models):
-            self.refusals.refuse("TFM104", self.place.call, "this model_fn goes with an Estimator of one function")
+            self.refusals.refuse(
+                "TFM104",
+                self.place.call,
+                (
+                    "this model_fn is unsupported when the Estimator escapes its function: create and use "
+                    "it in one function"
+                ),
+            )
             return ()
         return models
 
     def _check_settings(self, config: Arguments) -> None:
         for key, value in config.items():
             if key not in _SETTINGS and not is_none(value):
-                self.refusals.refuse("TFM108", value, f"RunConfig's `{key}` goes with an Estimator of one function")
+                self.refusals.refuse(
+                    "TFM108",
+                    value,
+                    (
+                        f"RunConfig's `{key}` is unsupported when the Estimator escapes its function: create "
+                        "and use it in one function"
+                    ),
+                )
 
     def _check_steady_config(self) -> None:
         """The arguments of a RunConfig are evaluated with the Estimator: their names must not change before."""
@@ -182,13 +205,13 @@ class _FlowReader(ProgramReader):
         for place, value in [*read, *self.values]:
             changed = rebound(self.file, self.scope, value, place, self.place.call)
             if changed is not None:
-                message = f"`{changed[0]}`, which a spec or RunConfig reads, changes before its use"
+                message = f"`{changed[0]}`, which a spec or RunConfig reads, changes before it is used"
                 self.refusals.refuse("TFM109", changed[1], message)
 
     def _check_around(self, file: ParsedFile, call: cst.Call) -> None:
         for node in path_to(file.module, call):
             if isinstance(node, cst.With) and on_tensorflow(file, node):
-                message = "the Estimator stands inside a `with` on a TensorFlow object"
+                message = "the Estimator is inside a `with` on a TensorFlow object: move it out"
                 self.refusals.refuse("TFM103", call, message)
 
     @cached_property
@@ -211,11 +234,17 @@ class _FlowReader(ProgramReader):
         what may differ by the tasks of a cluster."""
         for file in dict.fromkeys(files):
             if says(file.text, "TF_CONFIG") or (on_clusters and _may_read_task(file)):
-                message = f"`{file.path.name}` may ask which task of a cluster it is, which is not followed"
+                message = (
+                    f"`{file.path.name}` may read the cluster task (TF_CONFIG), which is unsupported when "
+                    "the Estimator escapes its function"
+                )
                 raise Blocked("TFM704", self.place.call, message)
             for node in _withs(file):
                 if any(_SURROUNDS.search(file.code(item.item)) for item in node.items) and self._may_drive(node.body):
-                    message = "an Estimator that leaves its function may be used in here: make it and use it in one"
+                    message = (
+                        "this `with` may contain uses of an Estimator from another function: create and use it "
+                        "in one function"
+                    )
                     raise Blocked("TFM103", node, message)
 
     def _may_drive(self, block: cst.CSTNode) -> bool:
@@ -255,7 +284,7 @@ class _FlowReader(ProgramReader):
         """The calls of a symbol that an argument may be the results of. Raises Blocked where it may be another."""
         values = [given] if isinstance(given, cst.Call) else self._values(given)
         if not values:
-            raise Blocked(code, given, f"it is not known that this is a `{symbol}`")
+            raise Blocked(code, given, f"cannot tell that this is a `{symbol}`")
         return self._made_of(values, given, symbol, code)
 
     def _made_of(
@@ -271,7 +300,7 @@ class _FlowReader(ProgramReader):
                 node = value.site.node if isinstance(value.site.node, cst.Call) else None
             file = None if node is None else next((one for one in self.project.files if node in one.parents), None)
             if node is None or file is None or file.imports.resolve(node.func) != symbol:
-                raise Blocked(code, given, f"it is not known that this is a `{symbol}`")
+                raise Blocked(code, given, f"cannot tell that this is a `{symbol}`")
             made[node] = file
         return [(file, node) for node, file in made.items()]
 
@@ -285,7 +314,7 @@ class _FlowReader(ProgramReader):
         others = [one.value for one in reached.given if not any(one.call is other for other in to)]
         others += [asked.node for asked in reached.asked if asked.node not in asks]
         for node in [*others, *(node for _, node in reached.unknown)]:
-            raise Blocked(code, node, "this is used for more than the Estimator: give that one of its own")
+            raise Blocked(code, node, "this is not used by the Estimator alone: create a separate one for it")
 
     def _made_configs(self, given: cst.BaseExpression) -> list[tuple[ParsedFile, cst.Call]]:
         """The calls that make the RunConfigs which an argument may be: `RunConfig(...)`, then `.replace(...)` of it."""
@@ -298,7 +327,7 @@ class _FlowReader(ProgramReader):
             if isinstance(value, Operation) and value.symbol == ".replace" and isinstance(node, cst.Call):
                 home = next((one for one in self.project.files if node in one.parents), None)
                 if home is None or not isinstance(node.func, cst.Attribute):
-                    raise Blocked("TFM108", given, f"it is not known that this is a `{_CONFIG}`")
+                    raise Blocked("TFM108", given, f"cannot tell that this is a `{_CONFIG}`")
                 replaced.insert(0, (home, node))
                 pending += alternatives(value.args[0])
             else:
@@ -333,7 +362,11 @@ class _FlowReader(ProgramReader):
             nothing: Callable[[cst.CSTNode], bool] = lambda node: False  # noqa: E731
             read = read_run_config(file, scope or file.module, around, made, nothing, nothing, alone=is_replaced)
             if read.session is not None:
-                raise Blocked("TFM108", made, "settings of the session go with a RunConfig beside the Estimator")
+                raise Blocked(
+                    "TFM108",
+                    made,
+                    ("a RunConfig with session settings is created away from its Estimator: create it next to it"),
+                )
             self._check_settings(read.arguments)
             self.remarks += read.remarks
             found.append((file, made, read.arguments))
@@ -343,16 +376,16 @@ class _FlowReader(ProgramReader):
 
     def _check_reached(self, reached: Reached) -> None:
         for _, node in reached.unknown:
-            self.refusals.refuse("TFM103", node, "the Estimator is used here in a way that is not followed")
+            self.refusals.refuse("TFM103", node, "this use of the Estimator is unsupported")
         for asked in reached.asked:
             calls = asked.call is not None
             if asked.name not in (_CALLED if calls else _READ):
-                self.refusals.refuse("TFM103", asked.node, f"`{asked.name}` of an Estimator is not carried over yet")
+                self.refusals.refuse("TFM103", asked.node, f"`{asked.name}` of an Estimator is unsupported")
             elif asked.name in ("latest_checkpoint", "params"):
                 self.asks.add(asked.name)
         for given in reached.given:
             if given.file.imports.resolve(given.call.func) != _BOTH:
-                message = "the Estimator is given to something that is not followed"
+                message = "the Estimator is passed to a call that cannot be resolved"
                 self.refusals.refuse("TFM103", given.value, message)
 
     def _all_uses(
@@ -374,7 +407,7 @@ class _FlowReader(ProgramReader):
                 uses += [one for one in found[1] if not any(one.call is use.call for use in uses)]
         unused = not reached.asked and self._is_of_a_script()
         if not uses and not self.exports and not self.refusals and not unused:
-            self.refusals.refuse("TFM103", self.place.call, "nothing is done with this Estimator in these files")
+            self.refusals.refuse("TFM103", self.place.call, "this Estimator is never used in these files")
         return uses, both
 
     def _is_of_a_script(self) -> bool:
@@ -394,7 +427,7 @@ class _FlowReader(ProgramReader):
         arguments = bind(call, EXPORTS[asked.name], f"Estimator.{asked.name}", "TFM142")
         self.remarks += check_export(arguments, call)
         if "export_dir_base" not in arguments:
-            raise Blocked("TFM142", call, "the export has no folder")
+            raise Blocked("TFM142", call, "the export has no `export_dir_base`")
         self._check_around(asked.file, call)
         folder, serving = arguments["export_dir_base"], arguments["serving_input_receiver_fn"]
         self.exports.append((asked.file, asked.scope, call, folder, serving))
@@ -405,7 +438,7 @@ class _FlowReader(ProgramReader):
         self.remarks += remarks
         for exporter in found:
             if exporter.kind != "Final":
-                message = f"the {exporter.kind}Exporter writes once, when the training is over"
+                message = f"the {exporter.kind}Exporter writes once, after training"
                 self.remarks.append(Blocked("TFM143", exporter.call, message))
             self._check_place(file, scope, exporter.call, given)
             self.exporters.append((file, scope, exporter))
@@ -414,7 +447,7 @@ class _FlowReader(ProgramReader):
         if isinstance(value, (cst.List, cst.Tuple)):
             return given
         if len(whole) != 1 or value is not whole[0]:
-            raise Blocked("TFM142", given, "this exporter is not made beside the Estimator: it is not carried over")
+            raise Blocked("TFM142", given, "this exporter is not created next to the Estimator: create it there")
         return cst.List([cst.Element(given)])
 
     def _named_value(self, scope: cst.CSTNode, given: cst.BaseExpression) -> cst.BaseExpression:
@@ -434,7 +467,7 @@ class _FlowReader(ProgramReader):
             else:
                 node = around if isinstance(around, (cst.Element, cst.List, cst.Tuple)) else None
         if node is None:
-            raise Blocked("TFM142", made, "this exporter may get to more than one EvalSpec: make it there")
+            raise Blocked("TFM142", made, "this exporter may reach several EvalSpecs: create it inside its own")
 
     def _specs(
         self, given: Given, calls: Sequence[cst.Call]
@@ -445,7 +478,11 @@ class _FlowReader(ProgramReader):
         uses: list[FlowingUse] = []
         for key, (symbol, parameters, method) in _SPECS.items():
             if key not in bound:
-                raise Blocked("TFM103", given.call, "train_and_evaluate is called without both specs")
+                raise Blocked(
+                    "TFM103",
+                    given.call,
+                    "train_and_evaluate is called without both specs: pass a TrainSpec and an EvalSpec",
+                )
             for file, made in self._made(bound[key], symbol, "TFM109"):
                 self._check_ways(file, made, calls, "TFM109")
                 scope = next((n for n in reversed(path_to(file.module, made)) if isinstance(n, cst.FunctionDef)), None)
@@ -473,7 +510,7 @@ class _FlowReader(ProgramReader):
                 settings[key] = self._exporters_of(file, scope, value)
             elif key in _CHOSEN and not is_spec and not is_none(value):
                 if key == "checkpoint_path" and any(says(one.text, "model.ckpt") for one in self._importing):
-                    message = "the program goes by the names of an Estimator's checkpoints: these become others"
+                    message = "the program reads the Estimator's checkpoints by file name, and these names change"
                     raise Blocked("TFM110", value, message)
                 if key != "yield_single_examples" or not is_true(value):
                     settings[key] = value
@@ -481,10 +518,17 @@ class _FlowReader(ProgramReader):
             elif key in counting and not is_none(value):
                 settings[key] = value
             elif key not in ("input_fn", "hooks", *counting, *_LEFT_OUT) and not is_none(value):
-                raise Blocked("TFM110", value, f"`{key}` goes with an Estimator of one function")
+                raise Blocked(
+                    "TFM110",
+                    value,
+                    (
+                        f"`{key}` is unsupported when the Estimator escapes its function: create and use it in "
+                        "one function"
+                    ),
+                )
         given = arguments.get("input_fn")
         if given is None:
-            raise Blocked("TFM602", call, "no input function is given")
+            raise Blocked("TFM602", call, "no input_fn is given")
         homes = tuple(dict.fromkeys(self._homes(file, given)))
         return FlowingUse(file, method, call, given, settings, homes, is_spec)
 
@@ -492,9 +536,23 @@ class _FlowReader(ProgramReader):
         """What becomes of hooks: arguments of the call; the others are left out."""
         found: Hooks = read_hooks(file, scope, given, phase, self.project, self.tensors)
         if found.steps is not None or found.max_steps is not None or found.iterators or found.gone:
-            raise Blocked("TFM110", given, "these hooks go with an Estimator of one function")
+            raise Blocked(
+                "TFM110",
+                given,
+                (
+                    "these hooks are unsupported when the Estimator escapes its function: create and use "
+                    "it in one function"
+                ),
+            )
         if found.reads_evaluations or (found.callbacks is not None and phase != "train"):
-            raise Blocked("TFM110", given, "these hooks go with an Estimator of one function")
+            raise Blocked(
+                "TFM110",
+                given,
+                (
+                    "these hooks are unsupported when the Estimator escapes its function: create and use "
+                    "it in one function"
+                ),
+            )
         self.hooks.append((phase, found))
         self.remarks += found.remarks
         self.unserved.setdefault((file, scope), []).extend(found.nodes)
@@ -510,7 +568,7 @@ class _FlowReader(ProgramReader):
         """
         values = self._values(given)
         if not values:
-            raise Blocked("TFM602", given, "it is not known which input function this is")
+            raise Blocked("TFM602", given, "cannot tell which input_fn this is: pass the function itself")
         return [self._home(value, given) or file for value in values]
 
     def _home(self, value: Value, given: cst.BaseExpression) -> ParsedFile | None:
@@ -525,26 +583,26 @@ class _FlowReader(ProgramReader):
         if isinstance(value, Method) and value.function is not None:
             value, left = value.function, left + 1
         if not isinstance(value, Function):
-            raise Blocked("TFM602", given, "it is not known which input function this is")
+            raise Blocked("TFM602", given, "cannot tell which input_fn this is: pass the function itself")
         params = value.node.params
         for one in [*[*params.posonly_params, *params.params][left:], *params.kwonly_params]:
             name = one.name.value
             if name == "params" and name in taken:
-                raise Blocked("TFM602", given, "a partial gives the input function its `params`")
+                raise Blocked("TFM602", given, "a partial binds the input_fn's `params`")
             if name == "params":
                 self.passes_params = True
             elif name not in taken and (one.default is None or name in ("config", "mode", "input_context")):
-                raise Blocked("TFM602", given, f"the input function takes `{name}`")
+                raise Blocked("TFM602", given, f"the input_fn takes `{name}`: bind it with functools.partial")
         where = next((one for one in self.project.files if path_to(one.module, value.node)), None)
         if where is None:
-            raise Blocked("TFM602", given, "it is not known which input function this is")
+            raise Blocked("TFM602", given, "cannot tell which input_fn this is: pass the function itself")
         if isinstance(value.node, cst.FunctionDef):
             try:
                 check_returns(value.node, where.imports, where.functions.keys())
             except Blocked as problem:
                 raise Blocked(problem.code, given, problem.message) from problem
         elif isinstance(value.node.body, cst.Tuple):
-            raise Blocked("TFM602", given, "the input function gives tensors, not a dataset")
+            raise Blocked("TFM602", given, "the input_fn returns tensors: return a `tf.data.Dataset`")
         return where
 
 

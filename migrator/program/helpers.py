@@ -260,7 +260,7 @@ class HelperPlan:
                 continue
             told = _told(scope, names, call, found)
             if told is None:
-                raise Blocked("TFM122", call, "what this function is told about the mode cannot be followed")
+                raise Blocked("TFM122", call, "cannot resolve the mode that is passed to this function")
             stays, indices = told
             if indices:
                 self.calls[call] = frozenset(indices)
@@ -271,7 +271,7 @@ class HelperPlan:
             if known is not None:
                 if (known.mode, known.flags) != (stays.mode, stays.flags):
                     name = stays.node.name.value
-                    message = f"`{name}` is told another mode here than in another call: its layers need one answer"
+                    message = f"`{name}` is called with different modes: its layers need one"
                     raise Blocked("TFM122", call, message)
                 if kinds != self.given[stays.node] and any(
                     keras_calls.has_phase(one.scope.file, one.nodes) for one in self.units
@@ -312,7 +312,7 @@ class HelperPlan:
                 self.untold.add(call)
 
 
-_WHETHER_SYMBOLIC = "a layer is called on what may be an input of a Keras model, or none: say `training=` in its call"
+_WHETHER_SYMBOLIC = "cannot tell whether this layer is called on a Keras input: pass `training=`"
 Kinds = Mapping[str, Optional[bool]]
 
 

@@ -64,12 +64,12 @@ def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), 
     """
     stars = [one.name.value for one in (node.params.star_arg, node.params.star_kwarg) if isinstance(one, cst.Param)]
     if not names_in(node.body).isdisjoint(stars):
-        raise Blocked("TFM105", node.params, "the model_fn takes * or ** parameters")
+        raise Blocked("TFM105", node.params, "the model_fn has * or ** parameters: name them")
     names = [p.name.value for p in parameters_of(node)]
     if is_method:
         names = names[1:]
     if given & {"mode", "labels"}:
-        raise Blocked("TFM105", node.params, "a partial or lambda gives the model_fn its `mode` or `labels`")
+        raise Blocked("TFM105", node.params, "a partial or lambda binds the model_fn's `mode` or `labels`")
     open_names = [n for n in names if n not in given]
     if not open_names:
         raise Blocked("TFM105", node, "the model_fn has no parameters")
@@ -112,14 +112,14 @@ def find_models(
         else:
             found[found.index(same)] = _merged(same, one, reference)
         if len(found) + len(pending) > _MOST:
-            raise Blocked("TFM104", reference, "the model_fn is one of too many")
+            raise Blocked("TFM104", reference, "too many candidates for the model_fn")
     return found
 
 
 def _merged(one: ModelReference, other: ModelReference, reference: cst.BaseExpression) -> ModelReference:
     """The same function, come to in two ways."""
     if one.parameters != other.parameters or (one.template is None) is not (other.template is None):
-        raise Blocked("TFM105", reference, "the same model_fn is given with different arguments")
+        raise Blocked("TFM105", reference, "the same model_fn is passed with different arguments")
     return replace(
         one,
         explained=one.explained | other.explained,
@@ -158,7 +158,7 @@ class _Found:
             made = decorator.decorator
             name = dotted(made.func if isinstance(made, cst.Call) else made)
             if (name or "").rpartition(".")[2] not in _DECORATORS:
-                message = "the model_fn is decorated: what the decorator does with its arguments cannot be followed"
+                message = "the model_fn has a decorator, and what it does with the arguments cannot be resolved"
                 raise Blocked("TFM104", self.function, message)
         parameters = self.roles or read_parameters(self.function, self.given, self.is_method)
         return ModelReference(
@@ -202,7 +202,7 @@ class _Finder:
         self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.BaseExpression, depth: int
     ) -> _Found:
         if depth > _DEPTH:
-            raise Blocked("TFM104", node, "the model_fn is given through too many names")
+            raise Blocked("TFM104", node, "the model_fn is passed through too many names")
         if isinstance(node, cst.Name):
             return self._name(file, around, node, depth)
         if isinstance(node, cst.Attribute):
@@ -218,9 +218,7 @@ class _Finder:
             return self._one_of(file, around, node, value, depth)
         if isinstance(node, cst.Subscript):
             return self._registered(file, around, node, depth)
-        raise Blocked(
-            "TFM104", node, "the model_fn is not given as a function, a partial, a lambda or a builder's call"
-        )
+        raise Blocked("TFM104", node, "the model_fn is not a function, a partial, a lambda or a builder's call")
 
     def _one_of(
         self,
@@ -260,9 +258,11 @@ class _Finder:
             if other is not None and isinstance(other.constants.get(name), cst.Dict):
                 where, table, around = other, other.constants[name], ()
         if not isinstance(table, cst.Dict) or not table.elements:
-            raise Blocked("TFM104", node, "the model_fn is looked up in something that is not a dict of functions")
+            raise Blocked("TFM104", node, "the model_fn is looked up in something other than a dict of functions")
         if any(isinstance(e, cst.StarredDictElement) for e in table.elements):
-            raise Blocked("TFM104", node, "the dict that the model_fn is looked up in is put together from others")
+            raise Blocked(
+                "TFM104", node, "the model_fn is looked up in a dict that is merged from others: write one literal"
+            )
         value = table.elements[self._choose(table, len(table.elements))].value
         return self._one_of(where, around, node, value, depth)
 
@@ -304,7 +304,9 @@ class _Finder:
         if len(bound) != 1:
             every = [_value_given(scope, by) for _, by in bound]
             if any(v is None or node.value in names_in(v) for v in every) or not isinstance(bound[0][1], cst.Name):
-                raise Blocked("TFM104", node, f"`{node.value}` is given more than one value: which is the model_fn?")
+                raise Blocked(
+                    "TFM104", node, f"`{node.value}` is assigned more than once: cannot tell which is the model_fn"
+                )
         by = bound[self._choose(bound[0][1], len(bound))][1]
         if isinstance(by, cst.Param) and isinstance(scope, cst.FunctionDef):
             return self._parameter(file, around, scope, node, depth)
@@ -313,7 +315,7 @@ class _Finder:
             return _Found(file, by, aliases=() if at_top else ((file, scope, node.value),))
         value = _value_given(scope, by)
         if value is None:
-            raise Blocked("TFM104", node, f"`{node.value}` is no function that can be followed to the given files")
+            raise Blocked("TFM104", node, f"`{node.value}` cannot be resolved to a function in the given files")
         found = self.expression(file, around, value, depth + 1)
         if isinstance(value, cst.Lambda):
             found = self._lambda_stays(file, found, value)
@@ -336,7 +338,7 @@ class _Finder:
                 if isinstance(call, cst.Call)
             ]
         except Blocked as problem:
-            message = f"what `{node.value}` is cannot be followed: {problem.message}"
+            message = f"`{node.value}` cannot be resolved: {problem.message}"
             raise Blocked("TFM104", node, message) from problem
         values: list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]]
         values = [(where, call, value) for where, call, value in given if value is not None]
@@ -345,7 +347,7 @@ class _Finder:
             values.append((file, function, default))
         if not values:
             name = function.name.value
-            message = f"`{node.value}` is what `{name}` is called with, and no call of it is in the given files"
+            message = f"`{node.value}` is an argument of `{name}`, which is never called in the given files"
             raise Blocked("TFM104", node, message)
         key = next(p for p in parameters_of(function) if p.name.value == node.value)
         where, place, value = values[self._choose(key, len(values))]
@@ -384,11 +386,11 @@ class _Finder:
             return None
         found = method_of(self.project, *made, "__call__")
         if found is None:
-            message = f"an object of `{made[1].name.value}` is given as the model_fn, but the class has no `__call__`"
+            message = f"the model_fn is an instance of `{made[1].name.value}`, which has no `__call__`"
             raise Blocked("TFM104", node, message)
         where, method = found
         if method.decorators:
-            raise Blocked("TFM104", method, "the model_fn is a method with a decorator of its own")
+            raise Blocked("TFM104", method, "the model_fn is a method with a decorator")
         return _Found(where, method, is_method=True).kept(node)
 
     def _attribute(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Attribute, depth: int) -> _Found:
@@ -405,14 +407,14 @@ class _Finder:
             if kept is not None:
                 return kept
         if meant is None:
-            message = f"`{of.name.value}` has no method `{node.attr.value}`, or a class derived from it has another"
+            message = f"`{of.name.value}` has no method `{node.attr.value}`, or a subclass overrides it"
             raise Blocked("TFM104", node, message)
         where, method = meant
         kinds = {d.decorator.value for d in method.decorators if isinstance(d.decorator, cst.Name)}
         if method.decorators and kinds not in ({"staticmethod"}, {"classmethod"}):
-            raise Blocked("TFM104", method, "the model_fn is a method with a decorator of its own")
+            raise Blocked("TFM104", method, "the model_fn is a method with a decorator")
         if not kinds and not through_instance:
-            raise Blocked("TFM104", node, "the model_fn is a method of a class, without an object of it")
+            raise Blocked("TFM104", node, "the model_fn is a method of a class, without an instance")
         return _Found(where, method, is_method=kinds != {"staticmethod"}, methods=(node.attr.value,))
 
     def _class(
@@ -498,7 +500,7 @@ class _Finder:
             calls = [(where, call) for where, call in self.calls.of(file, function) if isinstance(call, cst.Call)]
             given = [(where, call, self.calls.argument(file, function, call, node.value)) for where, call in calls]
         except Blocked as problem:
-            message = f"what `{node.value}` is cannot be followed: {problem.message}"
+            message = f"`{node.value}` cannot be resolved: {problem.message}"
             raise Blocked("TFM104", node, message) from problem
         if not given:
             return None
@@ -517,12 +519,14 @@ class _Finder:
 
     def _partial(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Call, depth: int) -> _Found:
         if not node.args or node.args[0].keyword is not None or any(a.star for a in node.args):
-            raise Blocked("TFM104", node, "this partial cannot be followed")
+            raise Blocked("TFM104", node, "this partial cannot be resolved")
         if any(arg.keyword is None for arg in node.args[1:]):
-            raise Blocked("TFM105", node, "the partial gives arguments by position, in the place of the features")
+            raise Blocked(
+                "TFM105", node, "the partial binds positional arguments in place of the features: bind them by keyword"
+            )
         inner = self.expression(file, around, node.args[0].value, depth + 1)
         if inner.template is not None:
-            raise Blocked("TFM104", node, "a partial of a lambda cannot be followed: give the function itself")
+            raise Blocked("TFM104", node, "a partial of a lambda is unsupported: pass the function itself")
         callee = inner.callee if inner.callee is not None else node.args[0].value
         return replace(
             inner,
@@ -538,13 +542,13 @@ class _Finder:
             return made
         maker = self.expression(file, around, node.func, depth + 1)
         if maker.callee is not None or not isinstance(maker.function.body, cst.IndentedBlock):
-            raise Blocked("TFM104", node, "what this call returns cannot be followed to a model_fn")
+            raise Blocked("TFM104", node, "cannot tell which model_fn this call returns")
         returns = returns_in(maker.function.body)
         if not returns or not always_returns(maker.function.body):
-            raise Blocked("TFM104", node, "the function that makes the model_fn does not always return one")
+            raise Blocked("TFM104", node, "the function that builds the model_fn does not always return one")
         value = returns[self._choose(maker.function.body, len(returns))].value
         if value is None:
-            raise Blocked("TFM104", node, "the function that makes the model_fn returns nothing")
+            raise Blocked("TFM104", node, "the function that builds the model_fn returns nothing")
         inside = [*_around(maker.file, maker.function), maker.function]
         found = self.expression(maker.file, inside, value, depth + 1)
         if isinstance(value, cst.Lambda):
@@ -561,12 +565,14 @@ class _Finder:
         if node.params.kwonly_params or node.params.star_kwarg or isinstance(node.params.star_arg, cst.Param):
             raise Blocked("TFM105", node, "the model_fn is a lambda with * or keyword-only parameters")
         if not isinstance(node.body, cst.Call) or not names or any(a.star for a in node.body.args):
-            raise Blocked("TFM104", node, "the model_fn is a lambda that does not just call a function")
+            raise Blocked(
+                "TFM104", node, "the model_fn is a lambda that does more than call a function: make it a function"
+            )
         if any(p.default is not None for p in node.params.params):
             raise Blocked("TFM105", node, "the model_fn is a lambda with a default value")
         inner = self.expression(file, around, node.body.func, depth + 1)
         if inner.template is not None or inner.roles is not None:
-            raise Blocked("TFM104", node, "a lambda of a lambda cannot be followed: give the function itself")
+            raise Blocked("TFM104", node, "a lambda of a lambda is unsupported: pass the function itself")
         labels = "labels" if "labels" in names else next((n for n in names[1:2] if n not in _ROLES), None)
         meaning = {names[0]: "features", **{role: role for role in _ROLES}}
         if labels is not None:
@@ -583,18 +589,20 @@ class _Finder:
         template: list[tuple[str | None, str | cst.BaseExpression]] = []
         for index, arg in enumerate(node.body.args):
             if arg.keyword is None and index >= len(positional):
-                raise Blocked("TFM105", node, "the lambda gives the model_fn more arguments than it has parameters")
+                raise Blocked("TFM105", node, "the lambda passes the model_fn more arguments than it has parameters")
             name = positional[index] if arg.keyword is None else arg.keyword.value
             keyword = None if arg.keyword is None else arg.keyword.value
             role = meaning.get(arg.value.value) if isinstance(arg.value, cst.Name) else None
             if role is not None:
                 if role in roles:
-                    raise Blocked("TFM105", arg, f"the lambda gives its {role} twice")
+                    raise Blocked("TFM105", arg, f"the lambda passes its {role} twice")
                 roles[role] = name
                 if role in ("features", "params"):
                     template.append((keyword, role))
             elif names_in(arg.value) & meaning.keys():
-                raise Blocked("TFM105", arg, "the lambda computes something from what Estimator passes")
+                raise Blocked(
+                    "TFM105", arg, "the lambda computes something from what Estimator passes: make it a function"
+                )
             else:
                 given.add(name)
                 template.append((keyword, arg.value))
@@ -602,7 +610,7 @@ class _Finder:
         needed = {p.name.value for p in every if p.default is None} & set(own)
         missing = needed - given - set(roles.values())
         if missing or "features" not in roles:
-            raise Blocked("TFM105", node, "the lambda does not give the model_fn all its arguments")
+            raise Blocked("TFM105", node, "the lambda does not pass the model_fn all its arguments")
         parameters = Parameters(
             roles["features"],
             roles.get("labels"),
@@ -663,10 +671,11 @@ def _not_found(file: ParsedFile, node: cst.Name | cst.Attribute) -> Blocked:
     """Why a model_fn, or what makes one, is not known."""
     if (file.imports.resolve(node) or "").endswith("contrib.estimator.replicate_model_fn"):
         message = (
-            "replicate_model_fn built the model_fn for each of several GPUs: give the Estimator the model_fn itself, "
-            "leave TowerOptimizer out, and migrate with `--strategy mirrored --loop custom`, whose replicas divide "
-            "each batch, too (those of `RunConfig(train_distribute=tf.distribute.MirroredStrategy())` take one each)"
+            "replicate_model_fn runs the model_fn on several GPUs: give the Estimator the model_fn "
+            "itself, remove TowerOptimizer, and migrate with `--strategy mirrored --loop custom`, "
+            "whose replicas divide each batch as well (with "
+            "`RunConfig(train_distribute=tf.distribute.MirroredStrategy())` each takes one)"
         )
         return Blocked("TFM104", node, message)
     told = missing_file(file.imports, node)
-    return Blocked("TFM104", node, f"the model_fn is not a function of the given files{told}")
+    return Blocked("TFM104", node, f"the model_fn is not a function in the given files{told}")

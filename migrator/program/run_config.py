@@ -28,15 +28,15 @@ _DISTRIBUTE_CONFIG = ("tf.contrib.distribute.DistributeConfig", "tf.distribute.D
 _SERVERS = ("master", "evaluation_master")
 _NOT_CARRIED = {
     "device_fn": (
-        "a `device_fn` of the program's own is not carried over: leave it out, strategies place the variables; for "
-        "variables on the CPU migrate with `--strategy central-storage`"
+        "a custom `device_fn` is unsupported: remove it, strategies place variables; to keep "
+        "them on the CPU migrate with `--strategy central-storage`"
     ),
     "experimental_distribute": (
-        "`experimental_distribute` is not a DistributeConfig that is written out here: give the RunConfig its "
+        "`experimental_distribute` is not a literal DistributeConfig: use the RunConfig's "
         "`train_distribute` and `eval_distribute`"
     ),
 }
-_NOT_MADE_HERE = "is not a `tf.estimator.RunConfig` made beside the Estimator"
+_NOT_MADE_HERE = "is not a `tf.estimator.RunConfig` created next to the Estimator"
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def read_run_config(
         if is_none(value):
             continue
         if key == "device_fn" and _sets_devices_of_replicas(file, value):
-            message = "RunConfig's `device_fn` is left out: a strategy places the variables by itself"
+            message = "RunConfig's `device_fn` is dropped: the strategy places variables"
             remarks.append(Blocked("TFM140", value, message))
         elif key in COLLECTIVE:
             raise Blocked("TFM108", value, _NOT_CARRIED[key])
@@ -100,28 +100,26 @@ def read_run_config(
             on_tpu.setdefault(key, value)
         elif key in _SERVERS and string(value) not in ("", "local"):
             message = (
-                f"RunConfig's `{key}` is left out: what ran on the server that it names runs in the program's own "
-                "process now; give the processes of a cluster TF_CONFIG"
+                f"RunConfig's `{key}` is dropped: what ran on that server runs in this process now; set "
+                "TF_CONFIG for the processes of a cluster"
             )
             remarks.append(Blocked("TFM140", value, message))
         elif key in SESSION:
-            message = f"RunConfig's `{key}` is left out: set devices and threads with `tf.config` where you need to"
+            message = f"RunConfig's `{key}` is dropped: configure devices and threads with `tf.config` if needed"
             remarks.append(Blocked("TFM140", value, message))
         elif key == "eval_distribute":
             message = (
-                "RunConfig's `eval_distribute` is left out: evaluation runs under the strategy of the training, "
-                "in the evaluator of a cluster on one device"
+                "RunConfig's `eval_distribute` is dropped: evaluation uses the training strategy, and "
+                "one device in a cluster's evaluator"
             )
             remarks.append(Blocked("TFM173", value, message))
         elif key in NO_EFFECT:
-            why = "fit has no such setting"
+            why = "fit has no such option"
             if key == "keep_checkpoint_max":
-                why = "fit has no such setting, and `--loop custom` keeps the last five"
+                why = "fit has no such option, and `--loop custom` keeps the last five"
             elif key == "save_checkpoints_secs":
-                why = (
-                    "checkpoints come at the end of a training, or after so many steps as `save_checkpoints_steps` says"
-                )
-            remarks.append(Blocked("TFM107", value, f"RunConfig's `{key}` is left out: {why}"))
+                why = "checkpoints are saved after training, or every `save_checkpoints_steps` steps"
+            remarks.append(Blocked("TFM107", value, f"RunConfig's `{key}` is dropped: {why}"))
         else:
             continue
         dropped.append(value)
@@ -177,10 +175,10 @@ def _agreed(
             found[key] = first
         elif key == "save_checkpoints_steps":
             dropped += [value for value in values if value is not None]
-            message = "RunConfig's `save_checkpoints_steps` differs by a condition: checkpoints come at the end only"
+            message = "RunConfig's `save_checkpoints_steps` is conditional: checkpoints are saved only after training"
             remarks.append(Blocked("TFM107", first, message))
         else:
-            message = f"RunConfig's `{key}` differs by a condition: choose it before, and make one RunConfig"
+            message = f"RunConfig's `{key}` is conditional: choose its value first, then create one RunConfig"
             raise Blocked("TFM108", first, message)
     return found
 
@@ -229,7 +227,7 @@ class _Reader:
         found = self._bound(call, "RunConfig.replace")
         for key, value in found.items():
             if key not in NO_EFFECT and is_none(value):
-                raise Blocked("TFM108", value, f"`{key}=None` takes a setting back: leave it out where it is given")
+                raise Blocked("TFM108", value, f"`{key}=None` resets a setting: do not set it in the first place")
         return found
 
     def _bound(self, call: cst.Call, name: str) -> Arguments:
@@ -241,8 +239,8 @@ class _Reader:
             inner = bind(both, DISTRIBUTE, "DistributeConfig", "TFM108")
             if not is_none(inner.get("remote_cluster")):
                 message = (
-                    "one client drove this remote cluster, and `fit` has none, every process runs the program: leave "
-                    "`remote_cluster` out, and give each process its TF_CONFIG"
+                    "`remote_cluster` is driven by one client, which `fit` does not have: remove it, and "
+                    "give each process its TF_CONFIG"
                 )
                 raise Blocked("TFM108", inner["remote_cluster"], message)
             found.update({key: value for key, value in inner.items() if key != "remote_cluster"})
@@ -261,8 +259,8 @@ class _Reader:
             uses = [n for n in name_nodes(self.scope) if n.value == name]
             if len(finder.found) != 1 or not finder.plain or len(uses) != 2:
                 message = (
-                    f"`{name}` is not a dict that is written out on one line for this RunConfig alone: "
-                    "write its arguments out in the call"
+                    f"`{name}` is not a one-line dict literal used only by this RunConfig: write its "
+                    "arguments in the call"
                 )
                 raise Blocked("TFM108", arg, message)
             line, _, value = finder.found[0]
@@ -278,14 +276,16 @@ class _Reader:
                 key = string(element.key) if isinstance(element, cst.DictElement) else None
                 if key is None:
                     raise Blocked(
-                        "TFM108", arg, "the keys of this dict are not written out: give the RunConfig its arguments"
+                        "TFM108",
+                        arg,
+                        "the keys of this dict are not literals: pass the arguments to RunConfig directly",
                     )
                 entries.append(cst.Arg(element.value, keyword=cst.Name(key)))
             return entries
         if isinstance(value, cst.Call) and isinstance(value.func, cst.Name) and value.func.value == "dict":
             if all(one.keyword is not None and not one.star for one in value.args):
                 return list(value.args)
-        raise Blocked("TFM108", arg, "this is not a dict that is written out: write the arguments out in the call")
+        raise Blocked("TFM108", arg, "this is not a dict literal: write the arguments in the call")
 
     # -- behind a name ---------------------------------------------------------------------------------------------
 
@@ -298,7 +298,7 @@ class _Reader:
         explained = {id(name)}
         for line, target, value in finder.found:
             if self.conditional(line) and not finder.branched(line):
-                raise Blocked("TFM108", line, "the RunConfig is made in a loop or a `try`: make one for all cases")
+                raise Blocked("TFM108", line, "the RunConfig is created in a loop or a `try`: create one for all cases")
             explained.add(id(target))
             receiver = _receiver(value)
             if receiver is not None and receiver.value == name.value:
@@ -310,14 +310,22 @@ class _Reader:
             if node.value == name.value and id(node) not in explained and not self.is_config_argument(node):
                 read.append(node)
         if read and (len(finder.found) != 1 or not self.may_be_read):
-            raise Blocked("TFM108", read[0], f"`{name.value}` is used for more than the Estimator")
+            raise Blocked(
+                "TFM108",
+                read[0],
+                (f"the RunConfig `{name.value}` is not used by the Estimator alone: create a separate one for it"),
+            )
         body = self.scope.body if isinstance(self.scope, cst.FunctionDef) else self.scope
         reader = _Walk(self, name.value, [line for line, _, _ in finder.found])
         cases = reader.block(body, [])
         self.lines += reader.emptied
         for node in read:
             if self.kind is not RUN_CONFIG:
-                raise Blocked("TFM108", node, f"`{name.value}` is used for more than the Estimator")
+                raise Blocked(
+                    "TFM108",
+                    node,
+                    (f"the RunConfig `{name.value}` is not used by the Estimator alone: create a separate one for it"),
+                )
             read_of(self.file, self.scope, node, finder.found[0][0], cases[0], self.reads)
         return cases
 
@@ -335,12 +343,16 @@ class _Reader:
         title = function.name.value
         mentions = [n for n in name_nodes(self.file.module) if n.value == title]
         if any(n is not function.name and n is not call.func for n in mentions) or function.decorators:
-            raise Blocked("TFM108", call, f"`{title}`, which makes the RunConfig, is used for more than that")
+            raise Blocked(
+                "TFM108",
+                call,
+                (f"`{title}`, which creates the RunConfig, has other uses: call it once, for the Estimator"),
+            )
         returns = returns_in(function.body)
         last = function.body.body[-1]
         value = returns[0].value if len(returns) == 1 else None
         if value is None or not isinstance(last, cst.SimpleStatementLine) or last.body[0] is not returns[0]:
-            raise Blocked("TFM108", call, f"`{title}` does not end in one return of a RunConfig")
+            raise Blocked("TFM108", call, f"`{title}` does not end in a single return of a RunConfig")
         params = [p.name.value for p in function.params.params]
         given = {p.name.value: p.default for p in function.params.params if p.default is not None}
         given.update(bind(call, params, title, "TFM108"))
@@ -360,13 +372,21 @@ class _Reader:
                 elif key in OF_TPU and not names_in(argument) & changed:
                     argument = with_values(argument, given)
                 elif counts and names_in(argument) & own:
-                    raise Blocked("TFM108", argument, f"`{key}` is computed in `{title}`: make the RunConfig beside")
+                    raise Blocked(
+                        "TFM108",
+                        argument,
+                        f"`{key}` is computed in `{title}`: create the RunConfig next to the Estimator",
+                    )
                 new[key] = argument
             found.append(new)
         for statement in function.body.body:
             known = any(statement is line for line in (*inner.lines, last))
             if not known and not _only_settings(self.file, statement):
-                raise Blocked("TFM108", call, f"`{title}` does more than to make a RunConfig")
+                raise Blocked(
+                    "TFM108",
+                    call,
+                    (f"`{title}` does more than create a RunConfig: create the RunConfig next to the Estimator"),
+                )
         self.lines.append(function)
         return found
 
@@ -410,7 +430,9 @@ class _Walk:
             if more is not None:
                 return [{**case, **more} for case in cases]
             if cases and not self.branches:
-                raise Blocked("TFM108", node, f"`{self.name}` stands for more than one RunConfig")
+                raise Blocked(
+                    "TFM108", node, f"`{self.name}` is bound to more than one RunConfig: use one name for each"
+                )
             return self.reader.read(value)
         if isinstance(node, cst.If):
             return self.branch(node, cases)

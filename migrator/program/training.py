@@ -54,7 +54,7 @@ _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 Arguments = dict[str, cst.BaseExpression]
 
 #: What is said of an Estimator that leaves its line otherwise than by a name.
-NOT_NAMED = "the result of this call is not simply given to a name"
+NOT_NAMED = "assign the result of this call to a plain variable"
 
 
 @dataclass(frozen=True)
@@ -408,7 +408,7 @@ class ProgramReader:
         config = refused.of(lambda: self.read_config(bound.get("config"), may_be_read=True), nothing)
         if asked is None or not asked.asks:
             for node in self.tpu_settings.values():
-                message = "what a RunConfig says of a TPU is left out: the program trains without one"
+                message = "the RunConfig's TPU settings are dropped: the program trains without a TPU"
                 self.remarks.append(Blocked("TFM140", node, message))
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
@@ -464,14 +464,14 @@ class ProgramReader:
             used = {mode: node for mode, node in sizes.items() if mode in phases}
             if len({self.file.code(node) for node in used.values()}) != 1:
                 message = (
-                    "the model_fn reads `batch_size`, of which this TPUEstimator has several: "
-                    "use tf.shape(features)[0], or give all modes the same"
+                    "the model_fn reads `batch_size`, and this TPUEstimator has several: use "
+                    "tf.shape(features)[0], or give all modes the same"
                 )
                 refused.refuse("TFM145", self.place.call, message)
             else:
                 programs = [replace(one, model_batch=next(iter(used.values()))) for one in programs]
         if self.folders and program.model_dir is None:
-            message = "the Estimator is asked for its model_dir, but was not given one"
+            message = "the Estimator's model_dir is read, but none was given: pass `model_dir`"
             refused.refuse("TFM103", self.folders[0], message)
         if program.model.ready:
             refused.of(lambda: ready.check_uses(program.place.call, [use.method for use in program.all_uses]), None)
@@ -514,10 +514,12 @@ class ProgramReader:
         if node is None or is_none(node):
             return
         if model_dir is None or is_none(model_dir) or self.file.code(node) != self.file.code(model_dir):
-            message = "the checkpoint goes by names that weights have in TensorFlow 1 only: the bridge keeps them"
+            message = (
+                "`warm_start_from` reads a checkpoint by TensorFlow 1 variable names: use the bridge, which keeps them"
+            )
             raise Blocked("TFM146", node, message)
         self.dropped.append(node)
-        message = "`warm_start_from` is left out: the newest checkpoint of the model_dir is loaded anyway"
+        message = "`warm_start_from` is dropped: the latest checkpoint in model_dir is restored anyway"
         self.remarks.append(Blocked("TFM851", node, message))
 
     def _check_asked(self, uses: Sequence[Use], both: TrainAndEvaluate | None) -> None:
@@ -526,7 +528,8 @@ class ProgramReader:
             if use.method in VARIABLES and both is not None:
                 if self.file.position(use.place.call) < self.file.position(both.place.call):
                     message = (
-                        f"`{use.method}` before train_and_evaluate: the model has the checkpoint's values behind it"
+                        f"`{use.method}` is called before train_and_evaluate: the model has the checkpoint's "
+                        "values only after it"
                     )
                     self.refusals.refuse("TFM853", use.place.call, message)
 
@@ -535,7 +538,7 @@ class ProgramReader:
             return [ready.ready_model(self.project, self.file, self.scope, self.place.call, bound)]
         reference = bound.get("model_fn")
         if reference is None:
-            raise Blocked("TFM104", self.place.call, "the Estimator is made without a model_fn")
+            raise Blocked("TFM104", self.place.call, "the Estimator has no model_fn")
         return find_models(self.project, self.mentioning, self.file, self.place.call, reference)
 
     def _leave_out_unused_hooks(self) -> None:
@@ -578,12 +581,12 @@ class ProgramReader:
                 changed = rebound(self.file, self.scope, value, place, last)
                 if changed is not None:
                     name, node = changed
-                    message = f"`{name}`, which a spec or RunConfig reads, changes before its use"
+                    message = f"`{name}`, which a spec or RunConfig reads, changes before it is used"
                     self.refusals.refuse("TFM109", node, message)
         if program.model_dir is not None:
             changed = rebound(self.file, self.scope, program.model_dir, self.place.call, last)
             if changed is not None:
-                message = f"`{changed[0]}`, which the model_dir reads, changes before its use"
+                message = f"`{changed[0]}`, which model_dir reads, changes before it is used"
                 self.refusals.refuse("TFM103", changed[1], message)
         self._check_model_reads(program, last)
 
@@ -599,14 +602,17 @@ class ProgramReader:
             body = value.body if isinstance(value, cst.Lambda) else value
             changed = rebound(self.file, self.scope, body, self.place.call, last)
             if changed is not None:
-                message = f"`{changed[0]}`, which the model_fn reads, changes between the Estimator and its use"
+                message = (
+                    f"`{changed[0]}`, which the model_fn reads, changes after the Estimator is created and "
+                    "before it is used"
+                )
                 self.refusals.refuse("TFM103", changed[1], message)
 
     def _check_surroundings(self, program: TrainingProgram) -> None:
         for call in (self.place.call, *program.calls):
             for node in path_to(self.scope, call):
                 if isinstance(node, cst.With) and on_tensorflow(self.file, node):
-                    message = "the Estimator stands inside a `with` on a TensorFlow object"
+                    message = "the Estimator is inside a `with` on a TensorFlow object: move it out"
                     self.refusals.refuse("TFM103", node, message)
 
     def _assigned_name(self, place: Place) -> str | None:
@@ -624,7 +630,7 @@ class ProgramReader:
         if place.statement is None and any(
             isinstance(node, cst.SimpleStatementSuite) for node in path_to(self.scope, place.call)
         ):
-            message = "this stands on the line of its `if` (or `for`, `with`, `def`): give it a line of its own"
+            message = "this shares a line with its `if` (or `for`, `with`, `def`): put it on its own line"
         self.refusals.refuse("TFM103", place.call, message)
 
     def read_config(self, node: cst.BaseExpression | None, may_be_read: bool = False) -> Arguments:
@@ -690,7 +696,7 @@ class ProgramReader:
             if value is None:
                 continue
             if not is_none(arguments.get("steps")) or not is_none(arguments.get("max_steps")):
-                message = "StopAtStepHook beside `steps` or `max_steps`: leave one of them"
+                message = "StopAtStepHook is combined with `steps` or `max_steps`: keep one of them"
                 self.refusals.refuse("TFM110", value, message)
                 continue
             arguments[name] = value
@@ -713,8 +719,10 @@ class ProgramReader:
                     self.removed.append(made[0].statement)
                     self.made.append(made[0].call)
                     return bind(made[0].call, parameters, name, code)
-                raise Blocked(code, references[-1], f"`{node.value}` is used for more than one call")
-        raise Blocked(code, node, f"this is not a `{name}` made beside the Estimator")
+                raise Blocked(
+                    code, references[-1], f"`{node.value}` is passed to more than one call: create one for each"
+                )
+        raise Blocked(code, node, f"this is not a `{name}` created next to the Estimator: create it there")
 
     def _uses(self, variable: str) -> tuple[tuple[Use, ...], TrainAndEvaluate | None]:
         finder = _MethodCalls(variable, self.scope)
@@ -733,7 +741,7 @@ class ProgramReader:
             place = Place(method, call, statement, self.place.function)
             if method == "train" and not _is_whole(place):
                 message = (
-                    "the result of train() is used, or the line holds another statement: give it a line of its own"
+                    "the result of train() is used, or the line has another statement: put train() on its own line"
                 )
                 self._refuse_line(place, message)
             if arguments is not None:
@@ -742,7 +750,7 @@ class ProgramReader:
             if not any(path_to(node, call) for node in self.dropped):  # of the latest checkpoint, which is taken anyway
                 assert isinstance(call.func, cst.Attribute)
                 method = call.func.attr.value
-                self.refusals.refuse("TFM103", call, f"`{variable}.{method}` is not carried over yet")
+                self.refusals.refuse("TFM103", call, f"`{variable}.{method}` is unsupported")
         specs = ("estimator", "train_spec", "eval_spec")
         nothing: Arguments = {}
         for place in self.places:
@@ -752,7 +760,7 @@ class ProgramReader:
                 if isinstance(given, cst.Name) and given.value == variable:
                     explained.add(given)
                     if both is not None:
-                        message = "train_and_evaluate is called twice for one Estimator"
+                        message = "train_and_evaluate is called twice on one Estimator"
                         self.refusals.refuse("TFM103", place.call, message)
                         continue
                     both = self.refusals.of(partial(self.read_both, place, arguments), None)
@@ -771,15 +779,17 @@ class ProgramReader:
                     continue
                 if self._is_refused(name):
                     continue
-                message = f"`{variable}` is also used in a way that is not carried over"
+                message = f"this use of the Estimator `{variable}` is unsupported"
                 self.refusals.refuse("TFM103", name, message)
         if len(self.refusals.found) > before:
             return tuple(uses), both
         if not uses and both is None and not self.lent:
-            self.refusals.refuse("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
+            self.refusals.refuse(
+                "TFM103", self.place.call, "this Estimator is never used in the function that creates it"
+            )
         if self.lent and both is None and not any(use.method in _PHASES for use in uses):
             # Here is no data that tells the shapes of the features.
-            message = "only other functions train, evaluate or predict with this Estimator"
+            message = "this Estimator is trained, evaluated and used to predict in other functions only"
             self.refusals.refuse("TFM103", self.place.call, message)
         return tuple(uses), both
 
@@ -798,9 +808,7 @@ class ProgramReader:
                 continue
             elif not is_none(arguments.get(key)):
                 ask = ": write True or False" if key.startswith("yield") else ""
-                self.refusals.refuse(
-                    "TFM110", arguments.pop(key), f"`{key}` of `{method}` is not carried over yet{ask}"
-                )
+                self.refusals.refuse("TFM110", arguments.pop(key), f"`{key}` of `{method}` is unsupported{ask}")
         return arguments
 
     def _lend(self, name: cst.Name) -> Lent | None:
@@ -916,10 +924,17 @@ class ProgramReader:
         refused = self.refusals
         answers = not _is_whole(place)
         if answers and not _is_first(place):
-            message = "this line does more than train_and_evaluate, or something before it: give it a line of its own"
+            message = (
+                "train_and_evaluate shares its line with other work, or with something that runs "
+                "before it: put it on its own line"
+            )
             self._refuse_line(place, message)
         if "train_spec" not in arguments or "eval_spec" not in arguments:
-            raise Blocked("TFM103", place.call, "train_and_evaluate is called without both specs")
+            raise Blocked(
+                "TFM103",
+                place.call,
+                "train_and_evaluate is called without both specs: pass a TrainSpec and an EvalSpec",
+            )
         given = arguments["train_spec"], arguments["eval_spec"]
         train = refused.of(partial(self._spec, given[0], "tf.estimator.TrainSpec", TRAIN_SPEC, "TFM109"), None)
         evaluate = refused.of(partial(self._spec, given[1], "tf.estimator.EvalSpec", EVAL_SPEC, "TFM109"), None)
@@ -927,7 +942,7 @@ class ProgramReader:
             if spec is not None:
                 self._hooks(spec, phase, self.scope)
                 if not is_none(spec.get("saving_listeners")):
-                    refused.refuse("TFM110", spec["saving_listeners"], "`saving_listeners` is not carried over yet")
+                    refused.refuse("TFM110", spec["saving_listeners"], "`saving_listeners` is unsupported")
         exporters: list[Exporter] = []
         asked = evaluate.get("exporters") if evaluate is not None else None
         if asked is not None and not is_none(asked):
@@ -939,10 +954,10 @@ class ProgramReader:
                 self.kept |= names_in(exporter.name) | names_in(exporter.serving)
                 self._leave_out_exporter(exporter)
             if answers and exporters:
-                message = "the result of train_and_evaluate names what its exporters wrote: leave the result out"
+                message = "the result of train_and_evaluate includes what the exporters wrote: do not use the result"
                 refused.refuse("TFM103", place.call, message)
         if train is not None and "steps" in train:
-            message = "`num_steps` counts from the start of a training: give `max_steps`"
+            message = "`num_steps` counts from the start of a training: use `max_steps`"
             refused.refuse("TFM110", train["steps"], message)
         if train is None or evaluate is None:
             return None

@@ -131,15 +131,15 @@ def test_mirrored_workers_that_are_asked_for_had_one_device() -> None:
             "experimental_distribute=tf.contrib.distribute.DistributeConfig("
             "train_distribute=tf.distribute.MirroredStrategy(), remote_cluster={'worker': ['a:1']})",
             "TFM108",
-            ("every process runs the program", "leave `remote_cluster` out", "give each process its TF_CONFIG"),
+            ("`remote_cluster` is driven by one client", "remove it", "give each process its TF_CONFIG"),
         ),
-        ("experimental_distribute=config_of()", "TFM108", ("give the RunConfig its `train_distribute`",)),
+        ("experimental_distribute=config_of()", "TFM108", ("use the RunConfig's `train_distribute`",)),
         (
             "device_fn=lambda op: '/gpu:1'",
             "TFM108",
-            ("leave it out", "strategies place the variables", "`--strategy central-storage`"),
+            ("remove it", "strategies place variables", "`--strategy central-storage`"),
         ),
-        ("**settings", "TFM108", ("write its arguments out in the call",)),
+        ("**settings", "TFM108", ("write its arguments in the call",)),
         (
             "train_distribute=tf.contrib.distribute.TPUStrategy(resolver, steps_per_run=10)",
             "TFM704",
@@ -172,7 +172,7 @@ def test_the_towers_of_a_model_fn(name: str) -> None:
     text = text.replace("import tensorflow as tf\n", f"import tensorflow as tf\nfrom {IMPORTED}\n", 1)
     new, findings = run(text)
     message = next(f.message for f in findings if f.code == "TFM104")
-    assert new == text and "TowerOptimizer out" in message and "`--strategy mirrored --loop custom`" in message
+    assert new == text and "remove TowerOptimizer" in message and "`--strategy mirrored --loop custom`" in message
 
 
 IMPORTED = "tensorflow.contrib.estimator import replicate_model_fn"
@@ -187,7 +187,7 @@ def test_a_server_that_ran_the_program(master: str, remote: bool) -> None:
     _, findings = run(text.replace("estimator = ", "place = 'grpc://a:1'\nestimator = ", 1))
     assert manual(findings) == []
     told = [f.message for f in findings if f.code == "TFM140"]
-    assert any("runs in the program's own process now" in message for message in told) is remote
+    assert any("runs in this process now" in message for message in told) is remote
 
 
 TWO = 'tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])'
@@ -230,7 +230,7 @@ def test_evaluations_of_a_cluster_run_on_one_device() -> None:
     workers = "tf.distribute.experimental.MultiWorkerMirroredStrategy()"
     new, findings = run(configured(f"{workers}, eval_distribute=tf.distribute.MirroredStrategy()", BOTH))
     assert manual(findings) == [] and "MirroredStrategy()" not in new
-    assert "evaluator of a cluster on one device" in next(f.message for f in findings if f.code == "TFM173")
+    assert "one device in a cluster's evaluator" in next(f.message for f in findings if f.code == "TFM173")
 
 
 @pytest.mark.parametrize("asked", [False, True])

@@ -20,9 +20,9 @@ MADE = program().replace("optimizer.minimize(loss, global_step=tf.train.get_glob
             MODEL,
             "from far.away import networks",
             "TFM104",
-            "not a function of the given files: give tf-migrate `far/away/",
+            "not a function in the given files: give tf-migrate `far/away/",
         ),
-        (MODEL, "networks = 3", "TFM104", "the model_fn is not a function of the given files"),
+        (MODEL, "networks = 3", "TFM104", "the model_fn is not a function in the given files"),
         (
             HOOKS,
             "import making",
