@@ -99,7 +99,7 @@ def respelled_test(node: cst.FunctionDef, imports: ImportMap) -> tuple[cst.BaseS
     walk = Respelled(imports)
     new = node.visit(walk)
     assert isinstance(new, cst.FunctionDef)
-    message = f"the test `{node.name.value}` stays TensorFlow 1 code, which TensorFlow 2 does not run as it is"
+    message = f"the test `{node.name.value}` stays TensorFlow 1 code, which TensorFlow 2 cannot run as it is"
     return new, [Blocked("TFM118", node.name, message)]
 
 
@@ -115,7 +115,7 @@ def respelled_session(node: cst.FunctionDef, imports: ImportMap) -> tuple[cst.Ba
     first = int(node.get_docstring() is not None)
     body = new.body.with_changes(body=[*new.body.body[:first], *lines, *new.body.body[first:]])
     new = new.with_changes(body=body)
-    message = f"`{node.name.value}` runs a graph of its own in a session: it stays TensorFlow 1 code"
+    message = f"`{node.name.value}` runs its own graph in a session: it stays TensorFlow 1 code"
     return new, [Blocked("TFM187", node.name, message)]
 
 
@@ -125,11 +125,11 @@ def respelled(node: cst.FunctionDef | cst.ClassDef, imports: ImportMap) -> tuple
     new = node.visit(walk)
     assert isinstance(new, (cst.FunctionDef, cst.ClassDef))
     title = node.name.value
-    message = f"nothing runs `{title}`: it stays TensorFlow 1 code, spelled for TensorFlow 2"
+    message = f"`{title}` is unused: it stays TensorFlow 1 code, with the names of TensorFlow 2"
     remarks = [Blocked("TFM171", node.name, message)]
     known: set[str] = set()
     for where, name in walk.left:
         if name not in known:
             known.add(name)
-            remarks.append(Blocked("TFM172", where, f"`{name}` is not in TensorFlow 2, but nothing runs `{title}`"))
+            remarks.append(Blocked("TFM172", where, f"`{name}` is not in TensorFlow 2, but `{title}` is unused"))
     return new, remarks

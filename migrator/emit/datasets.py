@@ -50,17 +50,17 @@ class Datasets:
             raise Blocked("TFM602", place, "no input function is given")
         if isinstance(node, cst.Lambda):
             if isinstance(node.body, cst.Tuple):
-                raise Blocked("TFM602", node, "the input function gives tensors, not a dataset")
+                raise Blocked("TFM602", node, "the input function returns tensors, not a dataset")
             if isinstance(node.body, cst.Call):
                 self.check_returned(node.body.func)
             body = _filled(node, self.passed(node, 0, set(), node, mode))
             if body is None:
-                raise Blocked("TFM602", node, "the input function is a lambda with other parameters than `params`")
+                raise Blocked("TFM602", node, "the input function is a lambda with parameters other than `params`")
             return self._text(body)
         if isinstance(node, cst.Call):
             return self._called(node, mode)
         if dotted(node) is None:
-            raise Blocked("TFM602", node, "this input function is not a name, a lambda or a partial")
+            raise Blocked("TFM602", node, "the input function must be a name, a lambda or a partial")
         callee = self.callee(node)
         self.check_returned(node)
         arguments = [] if callee is None else self.passed(*callee, node, mode)
@@ -150,7 +150,7 @@ class Datasets:
             if latest is not None:
                 return latest, 0, set()
             if functions:
-                raise Blocked("TFM602", node, f"`{node.value}` is more than one function")
+                raise Blocked("TFM602", node, f"`{node.value}` is defined more than once")
             if len(bound) == 1:
                 value = value_given(self.program.scope, bound[0])
                 if isinstance(value, (cst.Lambda, cst.Call)):
@@ -207,7 +207,7 @@ class Datasets:
             if name == "config" and name in names_in(function.body):
                 message = "the input function reads its `config`, which Keras does not pass"
                 raise Blocked(
-                    "TFM602", node, f"{message}: take the parameter out, and read TF_CONFIG where a task counts"
+                    "TFM602", node, f"{message}: remove the parameter, and read TF_CONFIG where a task needs it"
                 )
             if name == "config":
                 arguments.append((None if in_order else name, name, "None"))  # nobody reads it
@@ -218,7 +218,11 @@ class Datasets:
                 continue
             if name not in ("params", "mode"):
                 if parameter.default is None and not (index == 0 and name == "self"):
-                    raise Blocked("TFM602", node, f"the input function needs an argument `{name}`")
+                    raise Blocked(
+                        "TFM602",
+                        node,
+                        f"the input function needs an argument `{name}`: bind it with `functools.partial`",
+                    )
                 in_order = in_order and name == "self"
                 continue
             in_order = in_order and parameter not in function.params.kwonly_params
@@ -235,7 +239,7 @@ class Datasets:
         if self.divided or (mode != "train" and not (mode == "eval" and self.apart)):
             return None
         if self.target.mesh:
-            message = "the input function reads its `input_context`, which says nothing on a mesh: leave it out"
+            message = "the input function reads its `input_context`, which is undefined on a mesh: leave it out"
             raise Blocked("TFM790", node, message)
         if self.only_shapes:
             return None if parameter.default is not None else "tf.distribute.InputContext()"
@@ -243,15 +247,13 @@ class Datasets:
             own = own_strategy(self.program) if self.program.config.get("train_distribute") is not None else None
             if own is not None and own.choice is not None and own.choice.nones:
                 message = (
-                    "the input function reads its `input_context`, which an Estimator without a strategy gives none"
+                    "the input function reads its `input_context`, which an Estimator without a strategy does not pass"
                 )
                 raise Blocked("TFM602", node, message)
             return f"tf.distribute.InputContext(num_replicas_in_sync={self.strategy}.num_replicas_in_sync)"
         both = self.program.train_and_evaluate
         if both is None or is_none(both.train.get("max_steps")):
-            message = (
-                "the input function reads its `input_context`, so that fit must be told its steps: give `max_steps`"
-            )
+            message = "the input function reads its `input_context`, so `fit` needs a number of steps: set `max_steps`"
             raise Blocked("TFM602", node, message)
         return "context"
 
@@ -270,7 +272,7 @@ class Datasets:
         last = self.program.calls[-1]
         changed = rebound(self.program.file, self.program.scope, params, self.program.place.call, last)
         if changed is not None:
-            message = f"`{changed[0]}` changes after the Estimator is made, and an input function reads it"
+            message = f"`{changed[0]}` changes after the Estimator is created, but an input function reads it"
             raise Blocked("TFM103", changed[1], message)
         text = self._text(params)
         return text if size is None else f"dict({text}, batch_size={size})"

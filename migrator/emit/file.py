@@ -77,7 +77,7 @@ class FileRewriter(Rewriter):
         finder = _Loaders(self.imports)
         walk(module, finder)
         if finder.loaders and finder.methods:
-            message = f"`{finder.methods[0].attr.value}` of the old MNIST loader is not carried over: batch the arrays"
+            message = f"`{finder.methods[0].attr.value}` of the old MNIST loader is unsupported: batch the arrays"
             self.problems.append(Blocked("TFM752", finder.methods[0], message))
         return self
 
@@ -148,7 +148,7 @@ class FileRewriter(Rewriter):
     def _remark_on_summary(self, node: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> None:
         if isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[0], cst.Expr):
             if summary_symbol(node.body[0], self.imports) in _SUMMARIES:
-                message = "the summary is left out: Keras writes loss and metrics with a TensorBoard callback"
+                message = "the summary is dropped: Keras' TensorBoard callback writes loss and metrics"
                 self.remarks.append(Blocked("TFM801", node, message))
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]

@@ -23,7 +23,7 @@ from migrator.targets import setup
 from migrator.targets.keras_estimator import ObjectShape, keras_estimator
 from migrator.targets.plan import primary
 
-_CHECKPOINTS = "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
+_CHECKPOINTS = "Estimator checkpoints in the `model_dir` are not loaded: `tf-migrate checkpoint` converts them"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def emit_flowing(
     takes_params = _takes_params(program.model)
     asks = {one for flow in beside for one in flow.asks}
     if "predict_keys" in asks and not of_dicts:
-        raise Blocked("TFM110", place, "`predict_keys` chooses from a dict of predictions, and these are none")
+        raise Blocked("TFM110", place, "`predict_keys` needs predictions that are a dict")
     shape = ObjectShape(
         counted=counted,
         predicts=emitted.has_predictor,
@@ -150,11 +150,13 @@ def check_model(project: Project, program: TrainingProgram, emitted: EmittedMode
     """Refuses models that the object is not written for. Raises Blocked (TFM103, TFM403, TFM619)."""
     place = program.place.call
     if emitted.hooks.stop is not None or emitted.hooks.checkpoint is not None or emitted.hooks.averages is not None:
-        raise Blocked("TFM103", place, "the hooks of this model_fn go with an Estimator of one function")
+        raise Blocked(
+            "TFM103", place, "hooks in the model_fn are unsupported for an Estimator passed between functions"
+        )
     if emitted.outside is not None:
-        raise Blocked("TFM403", emitted.outside, "every use makes the model anew: make its optimizer in the model_fn")
+        raise Blocked("TFM403", emitted.outside, "each use rebuilds the model: create its optimizer in the model_fn")
     if reads_batch(project, program):
-        message = "the network reads the size of its batches, and a Keras model is not made for one size here"
+        message = "a network that reads its batch size is unsupported for an Estimator passed between functions"
         raise Blocked("TFM619", place, message)
     check_batches(project, program)
 
@@ -222,7 +224,11 @@ def _maker(program: TrainingProgram, texts: _Texts) -> str:
     if _is_canned(program):
         given = [(keyword, value) for keyword, value in template if not isinstance(value, str)]
         if any(keyword is None for keyword, _ in given) or "params" in [value for _, value in template]:
-            raise Blocked("TFM104", program.place.call, "this Estimator is only written where it is used as well")
+            raise Blocked(
+                "TFM104",
+                program.place.call,
+                "this canned Estimator is unsupported when it is created and used in different functions",
+            )
         more = [f"{keyword}={texts.text(value)}" for keyword, value in given if not isinstance(value, str)] + more
     elif template:
         taken = program.file.names
@@ -232,7 +238,9 @@ def _maker(program: TrainingProgram, texts: _Texts) -> str:
             text = names[value] if isinstance(value, str) else texts.text(value)
             texts_given.append(text if keyword is None else f"{keyword}={text}")
         if _takes_params(model) and any("params" in names_in(v) for _, v in template if not isinstance(v, str)):
-            raise Blocked("TFM104", program.place.call, "this lambda goes with an Estimator of one function")
+            raise Blocked(
+                "TFM104", program.place.call, "this lambda is unsupported for an Estimator passed between functions"
+            )
         head = f"{names['features']}, params" if _takes_params(model) else names["features"]
         return f"lambda {head}: {primary(callee)}({', '.join([*texts_given, *more])})"
     return f"functools.partial({', '.join([callee, *more])})" if more else callee

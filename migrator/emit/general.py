@@ -123,7 +123,7 @@ class Method:
         """The new code of a node of the model_fn, where it stands in a method of the model."""
         left = names_in(node) & self.function.body.names.about
         if left:
-            message = f"`{sorted(left)[0]}` is used for more than a branch: write the cases as an `if`"
+            message = f"`{sorted(left)[0]}` is used for more than branching: write the cases as an `if`"
             raise Blocked("TFM106", node, message)
         loss = self.function.loss
         collected = [self.text(n) for n in loss.collected] if isinstance(loss, GeneralLoss) else []
@@ -199,7 +199,7 @@ def emit_general_loss(
     indent = function.file.module.default_indent
     lines += [f"with tf.control_dependencies([{name}]):", f"{indent}{update}"] if waits else [update]
     if replicas and loss.summed is None:
-        message = "which of its losses TensorFlow 1 notes last, and so whether replicas are averaged, is not known"
+        message = "whether TensorFlow 1 averages over replicas depends on the loss created last, which is unknown"
         raise Blocked("TFM312", loss.expression, message)
     mean = replicas and not loss.summed
     trained = name if loss.minimized is None else method.code(loss.minimized)
@@ -275,13 +275,13 @@ class _OfModel(cst.CSTVisitor):
                 return f"[{', '.join(self.collected)}]"
             known = {"REGULARIZATION_LOSSES": "self.losses", "TRAINABLE_VARIABLES": "self.trainable_variables"}
             if key not in known:
-                raise Blocked("TFM312", call, "the loss reads a collection that a Keras model does not have")
+                raise Blocked("TFM312", call, "the loss reads a collection that does not exist in Keras")
             return known[key]
         return None
 
     def _no_scope(self, call: cst.Call, known: int) -> None:
         if len(call.args) > known:
-            raise Blocked("TFM312", call, "the loss reads variables by the name of their scope, which Keras has not")
+            raise Blocked("TFM312", call, "the loss reads variables by their scope name, which does not exist in Keras")
 
     def _regularization(self) -> str:
         # The sum of an empty list is 0, as in TensorFlow 1; tf.add_n wants at least one term.

@@ -40,7 +40,7 @@ def emit_helper(
     assert isinstance(new, cst.FunctionDef)
     left = names_in(new.body) & (stays.gone | settle.names.flags.keys())
     if left:
-        raise Blocked("TFM106", stays.node.name, f"`{sorted(left)[0]}` is used for more than `training=` in here")
+        raise Blocked("TFM106", stays.node.name, f"`{sorted(left)[0]}` is used for more than `training=` here")
     params = new.params
     kept = [p for p in params.params if p.name.value not in stays.gone]
     kwonly = [p for p in params.kwonly_params if p.name.value not in stays.gone]

@@ -120,7 +120,9 @@ class _Emitter:
             if plain and not self._given_again(label) and not self._is_reshaped():
                 if keras != data.keras:
                     self.remarks.append(
-                        Blocked("TFM307", data.labels, "one-hot labels become a sparse loss, which wants them in range")
+                        Blocked(
+                            "TFM307", data.labels, "the loss of one-hot labels becomes sparse: labels must be in range"
+                        )
                     )
                 arguments = self._arguments(data)
                 if self.of_examples:
@@ -137,12 +139,10 @@ class _Emitter:
         classes = not column and label_rules.reads_classes(inlined, self.labels, self.output_name, self.file.imports)
         apart = data.mean_of is not None and not column and not classes
         if apart and not is_the_same_of_columns(self.function, subject, of_columns=self.of_examples):
-            raise Blocked("TFM301", subject, "the loss wants the labels with the axes that they come with")
+            raise Blocked("TFM301", subject, "the loss needs the labels in their original shape")
         if data.mean_of is not None and self.labels in names_in(inlined) and not classes:
             self.remarks.append(
-                Blocked(
-                    "TFM306", data.mean_of, "Keras makes labels of one number per example a column before this loss"
-                )
+                Blocked("TFM306", data.mean_of, "Keras reshapes scalar labels to a column before this loss")
             )
         lines = [f"def {name}({self.labels}, {self.output_name}):"]
         if column:
@@ -197,7 +197,7 @@ class _Emitter:
         for name in self._given_again(inlined):
             values = [self._label_inlined(d.value) for d in self.function.definitions if d.name == name]
             if any(label_rules.changes_rank(value, self.file.imports) for value in values):
-                raise Blocked("TFM301", inlined, f"`{name}`, which the loss reads, gets several values")
+                raise Blocked("TFM301", inlined, f"`{name}`, which the loss reads, has several values")
 
     def _label_statements(self, subject: cst.BaseExpression) -> list[int]:
         """The statements that compute `subject` from the labels and the output, in order."""
@@ -210,12 +210,12 @@ class _Emitter:
                 continue
             if name in self.function.label_names and not (found and self.function.is_plainly_given(name)):
                 raise Blocked(
-                    "TFM304", subject, f"`{name}` is computed from the labels in a way that cannot be moved to the loss"
+                    "TFM304", subject, f"`{name}` is computed from the labels in a way that cannot move into the loss"
                 )
             for definition in found:
                 statement = self.function.statements[definition.index]
                 if not {TRAIN, EVAL} <= statement.modes:
-                    message = f"`{name}` is computed from the labels in one of training and evaluation only"
+                    message = f"`{name}` is computed from the labels in only one of training and evaluation"
                     raise Blocked("TFM304", statement.node, message)
                 if definition.index not in needed:
                     needed.add(definition.index)

@@ -155,7 +155,7 @@ def helper_on_mesh(
     what = "Embedding" in given.needs and "an embedding"
     what = what or (given.optimizers > 0 and "an optimizer") or (given.metrics > 0 and "a metric")
     if what:
-        message = f"`{node.name.value}` makes {what}: on a mesh that has to be done in the model_fn itself"
+        message = f"`{node.name.value}` creates {what}: on a mesh, create it in the model_fn itself"
         raise Blocked("TFM791", place, message)
     return new, {**classes, **given.needs}, given.draws
 
@@ -190,7 +190,7 @@ def on_mesh(
 
     `place` is where findings are shown, `helpers` are the classes that the file gets for optimizers and their rates,
     `functions` those that make layers, `gathers` as in `helper_on_mesh`.
-    Raises Blocked (TFM790 to TFM793) for what was not tried on a mesh.
+    Raises Blocked (TFM790 to TFM793) for what is untested on a mesh on a mesh.
     """
     node = emitted.node
     names = {parameter.name.value for parameter in parameters_of(node)}
@@ -204,7 +204,7 @@ def on_mesh(
     new = node.visit(given)
     assert isinstance(new, cst.FunctionDef)
     if not given.optimizers:
-        raise Blocked("TFM792", place, "the optimizer is not made in the model_fn: make it there")
+        raise Blocked("TFM792", place, "the optimizer is not created in the model_fn: create it there")
     classes = {**emitted.classes, **given.needs}
     new = new.with_changes(params=with_parameter(new.params, MESH))
     # Behind a convolution a kernel that is divided by rows raises: its gradient divides what has batches only.
@@ -395,14 +395,14 @@ class _Given(cst.CSTTransformer):
             return self._of_helper(name, original_node, updated_node)
         if name.startswith(f"{_KERAS}optimizers.schedules."):
             if name.rpartition(".")[2] not in SCHEDULES:
-                raise Blocked("TFM792", self.place, f"`{name}` was not tried on a mesh")
+                raise Blocked("TFM792", self.place, f"`{name}` is untested on a mesh")
             return updated_node
         if name.startswith(f"{_KERAS}optimizers."):
             self._check_optimizer(name, name.removeprefix(f"{_KERAS}optimizers."), original_node)
             return _with_argument(updated_node)
         if self._schedules:
             if name not in OF_STEPS and not _is_plain(name):
-                message = f"`{name}` was not tried on the step of a mesh, which the learning rate is computed from"
+                message = f"`{name}`, which computes the learning rate, is untested on a mesh"
                 raise Blocked("TFM792", self.place, message)
             return updated_node
         metric = self.classes.get(name, name)
@@ -410,7 +410,7 @@ class _Given(cst.CSTTransformer):
             if metric.rpartition(".")[2] in METRIC_FUNCTIONS:
                 return updated_node
             if metric.rpartition(".")[2] not in METRICS:
-                raise Blocked("TFM793", self.place, f"`{metric}` was not tried on a mesh: leave the metric out")
+                raise Blocked("TFM793", self.place, f"`{metric}` is untested on a mesh: leave the metric out")
             self.metrics += 1
             return _with_argument(updated_node)
         layer = name.removeprefix(f"{_KERAS}layers.")
@@ -425,7 +425,7 @@ class _Given(cst.CSTTransformer):
         if not name.startswith("tf.") and all(isinstance(one.value, _LITERALS) for one in original_node.args):
             return updated_node  # of numbers and texts: no tensor has to do with it
         if not is_known(name):
-            message = f"`{name}` was not tried on a mesh of devices (DTensor): choose another `--strategy`"
+            message = f"`{name}` is untested on a mesh of devices (DTensor): choose another `--strategy`"
             raise Blocked("TFM791", self.place, message)
         return updated_node
 
@@ -436,11 +436,11 @@ class _Given(cst.CSTTransformer):
         if "Conv" in layer and "dilation_rate" in given:
             what = "a dilated convolution"
         elif layer in DRAWING and "noise_shape" in given:
-            what = "a dropout of a `noise_shape`"
+            what = "dropout with a `noise_shape`"
         elif name == "tf.where" and len(node.args) < 3:
-            what = "`tf.where` of one argument"
+            what = "`tf.where` with one argument"
         if what is not None:
-            raise Blocked("TFM791", self.place, f"{what} was not seen to work on a mesh: choose another `--strategy`")
+            raise Blocked("TFM791", self.place, f"{what} is untested on a mesh: choose another `--strategy`")
 
     def _check_layer(self, layer: str, node: cst.Call) -> None:
         """Looks at a layer that the file gets a class for."""
@@ -448,7 +448,7 @@ class _Given(cst.CSTTransformer):
         bound = check_substitute(own, layer, node, self.place, self.taken)
         epsilon = number(bound.get("epsilon"))
         if "epsilon" in bound and (epsilon is None or epsilon < _LEAST_EPSILON):
-            message = "this `epsilon` of a batch normalization is raised for images, or not known: write one of 1e-4"
+            message = "the `epsilon` of this batch normalization is too small for images, or unknown: set at least 1e-4"
             raise Blocked("TFM791", self.place, message)
         self.needs[layer] = own.text
 
@@ -460,12 +460,12 @@ class _Given(cst.CSTTransformer):
             return updated
         if self.embeds:
             message = (
-                f"`{name}` leaves rows of an embedding that a batch does not use as they are, and on a mesh every row "
-                "has a gradient: train with GradientDescent, Adam or Adagrad, whose numbers are the same"
+                f"`{name}` updates only the rows of an embedding that are in the batch, but on a mesh "
+                "gradients are dense: use GradientDescent, Adam or Adagrad, which give the same numbers"
             )
             raise Blocked("TFM792", self.place, message)
         if known is None:
-            why = "updates variables by operations that a mesh has not" if "tf.raw_ops." in text else "was not tried"
+            why = "uses operations that do not exist on a mesh" if "tf.raw_ops." in text else "is untested on a mesh"
             raise Blocked("TFM792", self.place, f"`{name}` {why} (DTensor): choose another `--strategy`")
         self._check_optimizer(name, known, node)
         return _with_argument(updated)
@@ -474,22 +474,22 @@ class _Given(cst.CSTTransformer):
         self.optimizers += 1
         known = OPTIMIZERS.get(kind)
         if known is None:
-            message = f"`{name}` was not compared on a mesh with TensorFlow 1's formula: choose another `--strategy`"
+            message = f"`{name}` is untested on a mesh against TensorFlow 1's formula: choose another `--strategy`"
             raise Blocked("TFM792", self.place, message)
         given = {argument.keyword.value for argument in node.args if argument.keyword is not None}
         if self.embeds and (kind not in OF_TABLES or "momentum" in given):
-            message = f"`{name}` treats rows of an embedding that a batch does not use otherwise with dense gradients"
-            raise Blocked("TFM792", self.place, f"{message}: train with GradientDescent, Adam or Adagrad")
+            message = f"with dense gradients `{name}` also changes rows of an embedding that are not in the batch"
+            raise Blocked("TFM792", self.place, f"{message}: use GradientDescent, Adam or Adagrad")
         if self.embeds and given & CLIPPING:
             message = (
-                "TensorFlow 1 clips the rows of an embedding's gradient before those of one row are added up, and on "
-                "a mesh their sum is clipped: leave the clipping out, or choose another `--strategy`"
+                "TensorFlow 1 clips the gradient of an embedding before summing duplicate rows, a mesh clips "
+                "after it: remove the clipping, or choose another `--strategy`"
             )
             raise Blocked("TFM792", self.place, message)
         for argument in node.args:
             if argument.keyword is None or argument.keyword.value not in known | CLIPPING:
                 text = "this argument" if argument.keyword is None else f"`{argument.keyword.value}`"
-                raise Blocked("TFM792", self.place, f"{text} of `{name}` was not tried on a mesh")
+                raise Blocked("TFM792", self.place, f"{text} of `{name}` is untested on a mesh")
 
 
 def check_substitute(
@@ -504,16 +504,16 @@ def check_substitute(
     except Blocked as problem:
         raise Blocked("TFM791", place, problem.message) from None
     if layer == "BatchNormalization" and any(argument.keyword is None for argument in node.args):
-        raise Blocked("TFM791", place, "a batch normalization along an axis that is said has no form for a mesh")
+        raise Blocked("TFM791", place, "batch normalization with an explicit axis is unsupported on a mesh")
     if layer in taken:
-        raise Blocked("TFM791", place, f"the program has a `{layer}` of its own beside that of Keras: rename it")
+        raise Blocked("TFM791", place, f"the program has its own `{layer}` beside that of Keras: rename it")
     size, strides = bound.get("pool_size"), bound.get("strides")
     if layer == "AveragePooling2D" and (
         (strides is not None and not (size is not None and strides.deep_equals(size)))
         or string(bound.get("padding", cst.SimpleString("'valid'"))) != "valid"
     ):
-        message = "`AveragePooling2D` of blocks that overlap, or are filled up, has no form for a mesh"
-        raise Blocked("TFM791", place, f"{message}: take `MaxPooling2D`, or another `--strategy`")
+        message = "`AveragePooling2D` with overlapping or padded blocks is unsupported on a mesh"
+        raise Blocked("TFM791", place, f"{message}: use `MaxPooling2D`, or another `--strategy`")
     return bound
 
 

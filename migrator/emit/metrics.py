@@ -148,7 +148,7 @@ class _Emitter:
         if metric.only_if is None:
             return None
         if not all(self.is_static(name) for name in names_in(metric.only_if)):
-            raise Blocked("TFM501", metric.call, "whether there is this metric is not known when the model is made")
+            raise Blocked("TFM501", metric.call, "whether this metric exists is unknown when the model is created")
         return self._finish(metric.only_if, metric)
 
     def compiled(self, key: cst.BaseExpression, metric: Metric) -> str | None:
@@ -354,11 +354,13 @@ class _Emitter:
                 continue
             names = self.function.body.names
             if name == self.function.parameters.config or name in names.about:
-                raise Blocked("TFM106", place, f"`{name}` is used for more than a branch or `training=`")
+                raise Blocked("TFM106", place, f"`{name}` is used for more than branching or `training=`")
             found = [d for d in self.function.definitions if d.name == name]
             if name in (self.labels, self.features):
                 if name not in self.function.unclear and not self.function.is_plainly_given(name):
-                    raise Blocked("TFM503", place, f"`{name}` gets its value beside another: give it one of its own")
+                    raise Blocked(
+                        "TFM503", place, f"`{name}` is assigned together with another name: assign it on its own"
+                    )
                 self.reads.add(name)
             elif self.is_static(name):
                 continue
@@ -373,7 +375,7 @@ class _Emitter:
                     self.copied[definition.index] = ""
                     statement = self.function.statements[definition.index]
                     if EVAL not in statement.modes:
-                        raise Blocked("TFM106", statement.node, f"`{name}` is not what the evaluation reads")
+                        raise Blocked("TFM106", statement.node, f"`{name}` is not assigned in evaluation mode")
                     self._need(self._entries(definition.value), place)
                     self.copied[definition.index] = self._statement(statement.node)
 
@@ -423,9 +425,7 @@ class _Emitter:
         unclear = sorted(seen & {self.labels, self.features} & self.function.unclear)
         unclear = [name for name in unclear if not self._reads_what_stays(name, nodes)]
         if unclear:
-            text = (
-                f"`{unclear[0]}`, which the metric reads, gets another value in a block: give it in a line of its own"
-            )
+            text = f"`{unclear[0]}`, which the metric reads, is reassigned inside a block: assign it on its own line"
             raise Blocked("TFM503", metric.call, text)
 
     def _behind(
@@ -471,7 +471,7 @@ class _Emitter:
         later = [s for s in self.function.statements[after:] if {TRAIN, EVAL} & s.modes]
         changed = names & names_given(later)
         if changed:
-            text = f"`{sorted(changed)[0]}` gets another value after the metric has read it"
+            text = f"`{sorted(changed)[0]}` is reassigned after the metric reads it"
             raise Blocked("TFM503", metric.call, text)
 
     # -- what expressions are --------------------------------------------------------------------------------------

@@ -244,13 +244,15 @@ class _Emitter:
         )
         if self.rewriter.training.on_mesh:
             if metrics.outputs and loss.model is None:
-                message = "a metric reads a tensor that the loss does not read: `--strategy mirrored`, or leave it out"
+                message = (
+                    "a metric reads a tensor that the loss does not: use `--strategy mirrored`, or leave the metric out"
+                )
                 raise Blocked("TFM793", function.node.name, message)
         elif self.rewriter.training.of_examples and (loss.model is not None or metrics.made or metrics.outputs):
-            message = "its loss or a metric needs more than labels and one output, which only `fit` is written for"
+            message = "the loss or a metric needs more than labels and one output, which only `fit` supports"
             raise Blocked("TFM735", function.node.name, message)
         if loss.lines and not self.keras.loss_sees_labels:
-            message = "Keras 3 gives a loss function floats for labels, and the loss cannot be computed otherwise"
+            message = "Keras 3 passes labels to the loss as floats, which this loss cannot use"
             raise Blocked("TFM301", function.node.name, message)
         self.moved |= loss.moved
         self.kept |= loss.kept
@@ -343,9 +345,7 @@ class _Emitter:
         if averages is None:
             return "tf.keras.Model"
         if training.of_examples:
-            raise Blocked(
-                "TFM413", averages.node, "a loop of its own does not evaluate with moving averages: take `fit`"
-            )
+            raise Blocked("TFM413", averages.node, "a custom loop cannot evaluate with moving averages: use `fit`")
         return training.helper("AveragedModel", EVALUATED)
 
     # -- optimizer -------------------------------------------------------------------------------------------------
@@ -488,7 +488,7 @@ class _Emitter:
                 continue
             some = only_predicts or len(statement.modes & {TRAIN, EVAL}) == 1
             if index not in skipped and some and acts(statement, self.file):
-                raise Blocked("TFM106", statement.node, "this line does not run in every mode")
+                raise Blocked("TFM106", statement.node, "this line runs in some modes only")
             keep.append(index)
             new[index] = self._statements_of(statement.node)
             live |= set().union(*(names_in(one) for one in new[index]))
@@ -556,7 +556,7 @@ class _Emitter:
             if only_predict and self.predictions is None:
                 continue
             if wanted - statement.modes and not self._is_training_dropout(statement):
-                raise Blocked("TFM106", statement.node, "this part of the network does not run in every mode")
+                raise Blocked("TFM106", statement.node, "this part of the network runs in some modes only")
 
     def _is_training_dropout(self, statement: ModalStatement) -> bool:
         """`if mode == TRAIN: net = tf.layers.dropout(net, ...)`, which is what a Keras dropout does."""
@@ -601,7 +601,7 @@ class _Emitter:
     def _no_mode(self, new: cst.CSTNode, original: cst.CSTNode) -> None:
         left = names_in(new) & self.function.body.names.about
         if left:
-            raise Blocked("TFM106", original, f"`{sorted(left)[0]}` is used for more than a branch or `training=`")
+            raise Blocked("TFM106", original, f"`{sorted(left)[0]}` is used for more than branching or `training=`")
         config = self.function.parameters.config
         if config is not None and config in names_in(new):
             raise Blocked("TFM105", original, "the model_fn reads its `config`")
@@ -647,19 +647,15 @@ class _Emitter:
         self.remarks += self.rewriter.remarks
         for node in self.function.summaries:
             self.remarks.append(
-                Blocked(
-                    "TFM801", node, "the summary is left out: Keras writes loss and metrics with a TensorBoard callback"
-                )
+                Blocked("TFM801", node, "the summary is dropped: Keras' TensorBoard callback writes loss and metrics")
             )
         for node in self.rewriter.dropped_regularizers:
             self.remarks.append(
-                Blocked("TFM206", node, "the regularizer is left out: the model_fn never added it to its loss")
+                Blocked("TFM206", node, "the regularizer is dropped: the model_fn never added it to its loss")
             )
         if self.function.predictions is not None and self.predictions is None:
             self.remarks.append(
-                Blocked(
-                    "TFM111", self.function.predictions, "nothing in the program predicts: the predictions are left out"
-                )
+                Blocked("TFM111", self.function.predictions, "the program never predicts: the predictions are dropped")
             )
 
 

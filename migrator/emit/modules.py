@@ -227,10 +227,10 @@ def as_module(file: ParsedFile, known: Training) -> str:
     """The text of a native program for a mesh as one of the core API. Raises Blocked (TFM783) for what has no form."""
     taken = sorted(_NAMES & file.names_at_top)
     if taken:
-        raise Blocked(CODE, None, f"the program has a name `{taken[0]}` of its own, which a tf.Module needs: rename it")
+        raise Blocked(CODE, None, f"the program has its own name `{taken[0]}`, which the tf.Module needs: rename it")
     models = [one for one in functions_in(file.module) if any(_of(c) == f"{_KERAS}Model" for c in calls_in(one.body))]
     if len(models) != 1 or models[0] not in file.module.body:
-        message = "the model is not made by one function at the top of its file: a tf.Module is written of that"
+        message = "a tf.Module needs a model that is created by one function at the top of its file"
         raise Blocked(CODE, models[0] if models else None, message)
     network = _read(file, models[0], known)
     writing = _Writing(file, network)
@@ -240,7 +240,7 @@ def as_module(file: ParsedFile, known: Training) -> str:
     module = _without_unused(module)
     left = re.search(r"\btf\.keras\.[\w.]+|\bmake_inputs\b", bare(module.code))
     if left is not None:
-        raise Blocked(CODE, None, f"`{left[0]}` has no form without Keras here: leave `--style module` out")
+        raise Blocked(CODE, None, f"`{left[0]}` is unsupported without Keras: leave `--style module` out")
     return module.code
 
 
@@ -270,7 +270,7 @@ def _given(node: cst.Call, names: Sequence[str]) -> dict[str, cst.BaseExpression
     for index, one in enumerate(node.args):
         name = one.keyword.value if one.keyword is not None else names[index] if index < len(names) else ""
         if one.star or name not in names:
-            raise Blocked(CODE, node, f"`{name or '*'}` of `{_of(node)}` has no form in a tf.Module: leave it out")
+            raise Blocked(CODE, node, f"`{name or '*'}` of `{_of(node)}` is unsupported in a tf.Module: leave it out")
         found[name] = one.value
     return found
 
@@ -279,12 +279,14 @@ def _read(file: ParsedFile, function: cst.FunctionDef, known: Training) -> _Netw
     """What the function that makes a model does, in straight lines."""
     params = function.params
     if params.kwonly_params or isinstance(params.star_arg, cst.Param) or any(p.default for p in params.params):
-        message = f"`{function.name.value}` has parameters with defaults: a tf.Module takes plain ones"
+        message = (
+            f"`{function.name.value}` has parameters with defaults, unsupported in a tf.Module: remove the defaults"
+        )
         raise Blocked(CODE, function, message)
     names = [one.name.value for one in parameters_of(function)]
     if len(names) < 2 or names[-1] != "mesh":
         raise Blocked(
-            CODE, function, f"`{function.name.value}` takes no features and mesh: it has no form as a tf.Module"
+            CODE, function, f"`{function.name.value}` does not take features and mesh, which a tf.Module needs"
         )
     said = function.get_docstring()
     whole = said or f"The network of `{function.name.value}`, with its loss and its optimizer."
@@ -295,14 +297,18 @@ def _read(file: ParsedFile, function: cst.FunctionDef, known: Training) -> _Netw
         if is_docstring(statement):
             continue
         if not isinstance(statement, cst.SimpleStatementLine):
-            message = "a network with blocks (`if`, `for`, `with`) has no form as a tf.Module: write its layers in line"
+            message = (
+                "a network with blocks (`if`, `for`, `with`) is unsupported as a tf.Module: write the layers in line"
+            )
             raise Blocked(CODE, function, message)
         for small in statement.body:
             reading.statement(small)
     if reading.layers:
-        raise Blocked(CODE, function, f"layers of `{function.name.value}` are made elsewhere: write them in it")
+        raise Blocked(CODE, function, f"layers of `{function.name.value}` are created elsewhere: create them in it")
     if not network.optimizer or not network.loss:
-        raise Blocked(CODE, function, "an optimizer or a loss that is not made in the function of the model")
+        raise Blocked(
+            CODE, function, "the optimizer or the loss is not created in the function of the model: create it there"
+        )
     return network
 
 
@@ -336,7 +342,7 @@ class _Reading:
         elif isinstance(value, cst.Call) and _of(value) == f"{_KERAS}Model":
             given = _given(value, ("inputs", "outputs"))
             if self.code(given["inputs"]) != self.network.features:
-                raise Blocked(CODE, self.network.function, "a model of other inputs than the features")
+                raise Blocked(CODE, self.network.function, "the inputs of the model are not its features")
             self.network.body.append(f"return {self.code(self.call_of(given['outputs']))}")
         elif isinstance(value, cst.Call) and _of(value).endswith(".compile"):
             self.compile(value)
@@ -376,16 +382,16 @@ class _Reading:
             return self.activation(_given(node, ("activation", "name")).get("activation"), node)
         if kind in ("ReLU", "Softmax") and not node.args:
             return f"tf.nn.{kind.lower()}"
-        message = f"`{kind}` has no form in a tf.Module here, which has dense layers and activations"
+        message = f"`{kind}` is unsupported in a tf.Module, which supports dense layers and activations"
         raise Blocked(CODE, self.network.function, f"{message}: leave `--style module` out")
 
     def dense(self, node: cst.Call) -> str:
         given = _given(node, ("units", "activation", "use_bias", "name"))
         if not self.layers:
-            raise Blocked(CODE, self.network.function, "a dense layer whose input is not known")
+            raise Blocked(CODE, self.network.function, "the input of a dense layer is unknown")
         name, width = self.layers.pop(0)
         if "name" in given and string(given["name"]) != name:
-            raise Blocked(CODE, self.network.function, f"the order of the layers is not known, of `{name}`")
+            raise Blocked(CODE, self.network.function, f"the position of layer `{name}` is unknown")
         arguments = [f'"{name}"', str(width), self.code(given["units"]), "mesh", "layouts"]
         if "activation" in given:
             arguments.append(f"activation={self.activation(given['activation'], node)}")
@@ -402,7 +408,9 @@ class _Reading:
         if word in _ACTIVATIONS:
             return f"tf.nn.{word}" if word != "tanh" else "tf.math.tanh"
         if node is None or word is not None or (dotted(node) or "").startswith(_KERAS):
-            raise Blocked(CODE, self.network.function, f"the activation of `{_of(place)}` has no form in a tf.Module")
+            raise Blocked(
+                CODE, self.network.function, f"the activation of `{_of(place)}` is unsupported in a tf.Module"
+            )
         return self.code(node)
 
     def optimizer(self, node: cst.Call) -> str:
@@ -412,12 +420,12 @@ class _Reading:
         }
         kind = {"SGD": "Momentum" if "momentum" in given else "GradientDescent"}.get(kind, kind)
         if kind not in _OPTIMIZERS:
-            message = f"`{kind}` has no form in a tf.Module, which has gradient descent, momentum and Adam"
+            message = f"`{kind}` is unsupported in a tf.Module, which supports gradient descent, momentum and Adam"
             raise Blocked(CODE, self.network.function, message)
         allowed = _OPTIMIZERS[kind][1]
         for name, value in given.items():
             if name not in allowed or any(_of(one).startswith(_KERAS) for one in calls_in(value)):
-                message = f"`{name}` of `{kind}` (or its value) has no form in a tf.Module: give plain numbers"
+                message = f"`{name}` of `{kind}`, or its value, is unsupported in a tf.Module: give plain numbers"
                 raise Blocked(CODE, self.network.function, message)
         arguments = ["self.trainable_variables", "mesh", *(f"{name}={self.code(one)}" for name, one in given.items())]
         return call(f"self.optimizer = {kind}", arguments, self.indent, 2)
@@ -434,7 +442,7 @@ class _Reading:
         of_loss = _given(loss, ("from_logits", "reduction")) if isinstance(loss, cst.Call) else {}
         from_logits = "from_logits" in of_loss and not is_false(of_loss["from_logits"])
         if kind not in _LOSSES or ("Cross" in kind) is not from_logits:
-            message = "of losses a tf.Module has cross entropies of logits over classes, and the mean squared error"
+            message = "a tf.Module supports only cross entropies of logits over classes and the mean squared error"
             raise Blocked(CODE, self.network.function, f"{message}: leave `--style module` out")
         self.network.loss = _LOSSES[kind]
         metrics = given.get("metrics")
@@ -444,7 +452,9 @@ class _Reading:
             name = _of(made) if isinstance(made, cst.Call) else ""
             of_classes = name == f"{_KERAS}metrics.SparseCategoricalAccuracy"
             if not isinstance(made, cst.Call) or not of_classes or len(listed) > 1:
-                message = f"`{name or 'a metric'}` has no form in a tf.Module, which has the accuracy of classes only"
+                message = (
+                    f"`{name or 'a metric'}` is unsupported in a tf.Module, which supports the accuracy of classes only"
+                )
                 raise Blocked(CODE, self.network.function, f"{message}: leave the metric out")
             self.network.accuracy = string(_given(made, ("name", "mesh"))["name"])
 
@@ -501,10 +511,10 @@ class _Writing(Transformer):
                 self.loop = node
                 break
         else:
-            raise Blocked(CODE, network.function, "the program has no loop of its own for the mesh")
+            raise Blocked(CODE, network.function, "the program has no custom loop for the mesh")
         methods = {one.name.value for one in node.body.body if isinstance(one, cst.FunctionDef)}
         if not methods <= _METHODS or not {"loss", "gradients"} <= methods:
-            message = "a loss of whole batches, replicas or layers that draw have no form as a tf.Module"
+            message = "a loss of whole batches, replicas or random layers are unsupported in a tf.Module"
             raise Blocked(CODE, network.function, f"{message}: leave `--style module` out")
 
     def text(self, text: str) -> Sequence[cst.BaseStatement]:
@@ -616,7 +626,7 @@ class _Writing(Transformer):
         if _of(original_node) != self.network.function.name.value:
             return updated_node
         if not original_node.args or original_node.args[0].keyword is not None or len(self.layouts) != 1:
-            raise Blocked(CODE, original_node, "a call of the model's function that is not the codemod's own")
+            raise Blocked(CODE, original_node, "this call of the model's function was not written by the codemod")
         [layouts] = self.layouts
         given = [*updated_node.args[1:]]
         equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

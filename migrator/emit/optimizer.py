@@ -24,7 +24,7 @@ def prepare(
     """
     arguments: tuple[str, ...] = ()
     if train.clipping is not None and train.helper is not None and context.per_replica:
-        message = "replicas clip before they sum: make the optimizer in the model_fn, which clips its gradients"
+        message = "replicas would clip before summing: create the optimizer in the model_fn, which clips its gradients"
         raise Blocked("TFM403", train.clipping.value, message)
     if train.clipping is not None:
         arguments = (f"{train.clipping.argument}={code(train.clipping.value)}",)
@@ -53,9 +53,7 @@ def _averaging(
     if averages is None:
         return {}
     if averages.order is Order.OPEN:
-        message = (
-            "TensorFlow 1 may move these averages before a step moves the weights, or after it: here it is after it"
-        )
+        message = "TensorFlow 1 may update these averages before or after the weights: here it is after"
         context.remark("TFM412", averages.call, message)
     text = averaging_class(averages.counted, averages.order is Order.BEFORE)
     return dict.fromkeys(train.made, (text, f"ema_momentum={code(averages.decay)}"))

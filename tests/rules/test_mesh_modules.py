@@ -118,7 +118,7 @@ def test_a_program_without_metrics() -> None:
     [
         (
             text(NETWORK.replace("32", "8") + "\n    logits = tf.layers.dropout(logits, 0.5)"),
-            "`Dropout` has no form in a tf.Module",
+            "`Dropout` is unsupported in a tf.Module",
         ),
         (text(NETWORK.replace("use_bias=False", "kernel_initializer=tf.zeros_initializer()")), "`kernel_initializer`"),
         (
@@ -128,14 +128,14 @@ def test_a_program_without_metrics() -> None:
             "blocks",
         ),
         (text(optimizer="RMSPropOptimizer(0.1)"), "RMSPropOptimizer"),
-        (text(optimizer="AdagradOptimizer(0.1)"), "`Adagrad` has no form"),
+        (text(optimizer="AdagradOptimizer(0.1)"), "`Adagrad` is unsupported"),
         (text(optimizer=f"AdamOptimizer({DECAY})"), "`learning_rate` of `Adam`"),
         (text(metrics='{"auc": tf.metrics.mean(logits)}'), "metric"),
         (
             text().replace("np.random.rand(64, 12)", "np.load('x.npy')"),
             "the rows of `first.kernel` are not written down",
         ),
-        (text().replace("def main", "def dtensor():\n    pass\n\n\ndef main"), "a name `dtensor` of its own"),
+        (text().replace("def main", "def dtensor():\n    pass\n\n\ndef main"), "its own name `dtensor`"),
         (MIRRORED.format(shape=12, layers=""), "programs of TensorFlow 2 on a MirroredStrategy"),
     ],
 )

@@ -317,7 +317,7 @@ BEFORE = """\
         average.assign(start - (1 - decay) * (start - variable))
         super().update_step(gradient, variable)
 """
-OPEN = "TensorFlow 1 may move these averages before a step moves the weights"
+OPEN = "TensorFlow 1 may update these averages before or after the weights"
 MOVED = {
     "after a step": (
         """

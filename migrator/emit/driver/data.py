@@ -46,8 +46,8 @@ class DriverData:
         if self.kept:  # the first use is given the dataset that tells the shapes
             assert top is not None
             if self.target is TPU and program.model_batch is not None:
-                message = "the model_fn reads the batch size of one core, but its input function "
-                message += "can be called only once, for a batch of all: read the size from the shape of a tensor"
+                message = "the model_fn reads the batch size per core, but its input function "
+                message += "can be called only once, for the global batch: read the size from the shape of a tensor"
                 raise Blocked("TFM145", program.place.call, message)
             return next(iter(self.kept.values())), top if self._acts_before(top) else None
         late: tuple[str, cst.CSTNode] | None = None
@@ -65,9 +65,9 @@ class DriverData:
                 self._check_move(top)
                 return dataset, top
         if late is None:
-            message = "no input function tells the shapes of the features: the program must train or evaluate here"
+            message = "no input function gives the shapes of the features: the program must train or evaluate here"
             raise Blocked("TFM103", program.place.call, message)
-        message = f"`{late[0]}` gets its value after the Estimator is made, but the new model needs it: move it up"
+        message = f"`{late[0]}` is assigned after the Estimator is created, but the new model needs it: move it up"
         raise Blocked("TFM103", late[1], message)
 
     def keep_first(self) -> list[str]:
@@ -83,7 +83,10 @@ class DriverData:
         top = self._first_use()
         assert given is not None
         if place is not first or not isinstance(top, cst.SimpleStatementLine):
-            message = "one more call of this input function, for the shapes, would change the data: draw outside of it"
+            message = (
+                "calling this input function again for its shapes would change the data: draw random numbers "
+                "outside of it"
+            )
             raise Blocked("TFM618", given, message)
         self._check_move(top)
         return self._keep(given, mode)
@@ -98,7 +101,7 @@ class DriverData:
             return []
         if both is not None and given is both.train.get("input_fn"):
             if max_steps is None:
-                message = "counting the batches of this input function would change the data: give `max_steps`"
+                message = "counting the batches of this input function would change the data: set `max_steps`"
                 raise Blocked("TFM618", given, message)
             return []
         return self._keep(given, "train")
@@ -206,7 +209,7 @@ class DriverData:
                 continue
             changed = rebound(self.program.file, program.scope, node, program.place.call, top)
             if changed is not None:
-                message = f"`{changed[0]}` changes between the Estimator and its first use"
+                message = f"`{changed[0]}` changes between the creation of the Estimator and its first use"
                 raise Blocked("TFM103", changed[1], message)
 
     def _given_to_model(self) -> list[cst.BaseExpression]:

@@ -136,7 +136,7 @@ def _task(draft: Draft) -> dict[cst.CSTNode, list[cst.BaseStatement]]:
         return {}
     name = draft.helper("ClusterTask", lambda name: setup.cluster_task(name, draft.indent, reads.task))
     draft.needs |= {"json", "os"}
-    message = f"`{reads.name}` says of TF_CONFIG what the RunConfig said, and nothing else"
+    message = f"`{reads.name}` has only those attributes of the RunConfig that come from TF_CONFIG"
     draft.say("TFM178", reads.line, message)
     return {reads.line: draft.parsed([f"{reads.name} = {name}()"])}
 

@@ -56,16 +56,16 @@ def _predict(draft: Draft) -> None:
     of_dicts = draft.model.predictions_are_dicts
     asked = [use.arguments["predict_keys"] for use in uses if asks_for_keys(use)]
     if asked and draft.target.mesh:
-        raise Blocked("TFM110", asked[0], "`predict_keys` is not carried over to a mesh")
+        raise Blocked("TFM110", asked[0], "`predict_keys` is unsupported on a mesh")
     if asked and not (of_dicts or ready):
-        raise Blocked("TFM110", asked[0], "`predict_keys` needs predictions that are a dict of the model_fn")
+        raise Blocked("TFM110", asked[0], "`predict_keys` needs a model_fn whose predictions are a dict")
     for wanted in _predictions(program):
         whole = wanted == "predict_batches"
         if draft.target.mesh:
             if whole:
                 use = next(use for use in uses if name_of_prediction(use) == wanted)
                 node = use.arguments["yield_single_examples"]
-                raise Blocked("TFM110", node, "whole batches of predictions are not carried over to a mesh")
+                raise Blocked("TFM110", node, "predicting whole batches is unsupported on a mesh")
             draft.helper(wanted, lambda name: setup.predict_on_mesh(name, of_dicts, draft.indent))
             continue
         make = partial(
@@ -88,16 +88,16 @@ def _loop(draft: Draft) -> None:
     assert make_loop is not None
     draws = draws_batches(program, target)
     if divides_batches(program, target):
-        message = "the replicas divide each batch of the input function: a step is what it was on one device"
+        message = "each batch is split among the replicas: a step is the same as on one device"
         draft.say("TFM736", place, message)
     if draws and target.mesh:
-        draft.say("TFM798", place, "a step takes the batches of all replicas of the RunConfig's strategy, as one")
+        draft.say("TFM798", place, "a step combines the batches of all replicas of the RunConfig's strategy")
     elif draws:
-        draft.say("TFM740", place, "each replica draws whole batches, as under the strategy of the RunConfig")
+        draft.say("TFM740", place, "each replica takes whole batches, as under the RunConfig's strategy")
     if target.mesh:
-        draft.say("TFM794", place, "all devices compute each step together, each on its share of the batch")
+        draft.say("TFM794", place, "each step runs on all devices, each with its share of the batch")
     if target.in_step and draft.keras.number == 3 and has_averages(draft):
-        message = "moving averages of replicas were not tried in a loop on Keras 3: leave `--keras 3` out"
+        message = "moving averages of replicas are untested in a custom loop on Keras 3: leave `--keras 3` out"
         raise Blocked("TFM872", place, message)
     shape = LoopShape(
         of_class=model.loss_of_class,
@@ -119,7 +119,7 @@ def _loop(draft: Draft) -> None:
         shares_penalties=model.shares_penalties,
     )
     if model.shares_penalties and model.loss_of_batch:
-        message = "regularizers and a loss of whole batches: add what they say to the loss yourself"
+        message = "regularizers are unsupported with a loss of whole batches: add the penalties to the loss"
         raise Blocked("TFM707", place, message)
     draft.helper("TrainingLoop", lambda name: make_loop(name, draft.indent, shape))
     draft.draws = shape.draws

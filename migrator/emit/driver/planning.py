@@ -147,7 +147,7 @@ def _check_shared_hooks(draft: Draft, plan: TrainingPlan, both: TrainAndEvaluate
     shared = watching["train"] & watching["test"]
     if shared and plan.period is not None:
         name = next(iter(shared)).name.value
-        message = f"`{name}` is a hook of the training and of its evaluations, which `fit` would mix up: make it two"
+        message = f"`{name}` is a hook of both training and evaluation: create one for each"
         raise Blocked("TFM162", both.place.call, message)
 
 
@@ -156,10 +156,10 @@ def _with_result(draft: Draft, plan: TrainingPlan, both: TrainAndEvaluate) -> Tr
     statement = both.place.statement
     assert statement is not None
     if draft.loop.own:
-        message = "the result of train_and_evaluate is used, which no loop but `fit` gives: leave `--loop` out"
+        message = "the result of train_and_evaluate is used, which only `fit` returns: leave `--loop` out"
         raise Blocked("TFM103", both.place.call, message)
     if any(use.place.statement is statement for use in draft.program.all_uses):
-        message = "this line does more with the Estimator than train_and_evaluate: give that a line of its own"
+        message = "this line uses the Estimator for more than train_and_evaluate: split the line"
         raise Blocked("TFM103", both.place.call, message)
     if plan.period is not None:
         last_evaluation = draft.helper("last_evaluation", lambda name: setup.last_evaluation(name, draft.indent))
@@ -181,8 +181,8 @@ def _tell_saves(draft: Draft, model_dir: str | None) -> None:
         count = draft.file.integer(limits[0]) if limits else 0
         if count is None or count >= _MANY_STEPS:
             evaluated = " and evaluated" if both is not None else ""
-            message = f"an Estimator saved a checkpoint{evaluated} every 600 seconds, the new program at the end only"
-            draft.say("TFM109", call_, f"{message}: give `save_checkpoints_steps`")
+            message = f"the Estimator saved a checkpoint{evaluated} every 600 seconds, the new program only at the end"
+            draft.say("TFM109", call_, f"{message}: set `save_checkpoints_steps`")
 
 
 def _with_saves(draft: Draft, plan: TrainingPlan) -> TrainingPlan:
@@ -191,18 +191,18 @@ def _with_saves(draft: Draft, plan: TrainingPlan) -> TrainingPlan:
     if every is None or plan.model_dir is None:
         return plan
     if draft.loop.own:
-        message = "checkpoints come at the end of every training only: what an interrupted one has done is lost"
+        message = "checkpoints are saved at the end of each training only: an interrupted one loses its progress"
         draft.say("TFM109", every, message)
         return plan
     if draft.target.parameter_servers:
-        message = "checkpoints come at the end of every training only: a coordinator does not see single steps"
+        message = "checkpoints are saved at the end of each training only: the coordinator does not see single steps"
         draft.say("TFM109", every, message)
         return plan
     count = draft.file.integer(every)
     if count == 0:
         return plan
     if plan.averages and draft.keras.number == 3:
-        message = "moving averages of replicas are saved by the epoch on Keras 3: leave save_checkpoints_steps out"
+        message = "moving averages of replicas are saved once per epoch on Keras 3: leave save_checkpoints_steps out"
         raise Blocked("TFM872", every, message)
     return replace(plan, saves_every=batches(draft, every), saves_surely=count is not None)
 
@@ -212,7 +212,7 @@ def _with_period(draft: Draft, plan: TrainingPlan, both: TrainAndEvaluate) -> Tr
     every = draft.program.config.get("save_checkpoints_steps")
     reads = any(hooks.reads_evaluations for _, hooks in draft.program.hooks)
     if reads and (is_none(every) or plan.max_steps is None):
-        message = "a hook reads the evaluations: give `max_steps`, and `save_checkpoints_steps` in the RunConfig"
+        message = "a hook reads evaluation results: set `max_steps`, and `save_checkpoints_steps` in the RunConfig"
         raise Blocked("TFM164", both.place.call, message)
     if every is None:
         return plan
@@ -228,18 +228,19 @@ def _with_period(draft: Draft, plan: TrainingPlan, both: TrainAndEvaluate) -> Tr
         limited = f"{primary(plan.train_dataset)}.take({left})"
         return replace(plan, train_dataset=limited, period=primary(text), epochs=epochs, uneven=True)
     if period is None or total is None or total % period:
-        message = "checkpoints and evaluation come at the end only: the period does not divide max_steps"
+        message = "checkpoints and evaluation run at the end only: save_checkpoints_steps does not divide max_steps"
         draft.say("TFM109", every, message)
         return plan
     if draft.data.effect(both.evaluate.get("input_fn")) is Effect.DRAWS:
-        message = "each evaluation called this input function, `fit` evaluates on one dataset: draw outside of it"
+        message = "`fit` calls this input function once, not for each evaluation: draw random numbers outside of it"
         raise Blocked("TFM618", both.evaluate["input_fn"], message)
     text = draft.text(every)
     if may_end(draft):
         plan = replace(plan, may_end=draft.loop.own)
         if not draft.loop.own:
             message = (
-                "where the data end before `max_steps`, the Estimator stopped; `fit` begins anew or counts one more"
+                "if the data ends before `max_steps`, the Estimator stopped; `fit` restarts the data or "
+                "counts a step more"
             )
             draft.say("TFM617", both.place.call, message)
     total_text = plan.max_steps or str(total)
@@ -252,7 +253,7 @@ def callbacks(draft: Draft, arguments: Mapping[str, cst.BaseExpression]) -> tupl
     if node is None:
         return ()
     if draft.target.mesh:
-        raise Blocked("TFM790", node, "hooks become callbacks, which no loop on a mesh calls: leave them out")
+        raise Blocked("TFM790", node, "hooks become callbacks, which are unsupported on a mesh: leave them out")
     if draft.loop.own:
         raise Blocked("TFM735", node, "hooks become callbacks, which only `fit` calls: leave `--loop custom` out")
     new = node.visit(draft.rewriter)

@@ -106,10 +106,10 @@ def is_endless(draft: Draft, steps: cst.BaseExpression | None) -> bool:
     if steps is None or is_none(steps) or _is_number(draft, steps):
         return False
     if draft.loop.own and draft.target.parameter_servers:
-        message = "steps that may be None: on parameter servers a loop of its own needs a number"
+        message = "the steps may be None: a custom loop on parameter servers needs a number"
         raise Blocked("TFM737", steps, message)
     if not draft.loop.own:
-        message = "steps that are None when the program runs trained on all data: `fit` fails then, give a number"
+        message = "with steps=None the Estimator trained on all data, but `fit` fails: give a number"
         draft.say("TFM115", steps, message)
     return True
 
@@ -131,13 +131,13 @@ def limits(
     model_file = draft.program.model_file
     known = names_in(value) <= (draft.file.constants.keys() if model_file is draft.file else set())
     if not known:
-        message = "a StopAtStepHook in the model_fn reads what the driver does not know: give it to `train`"
+        message = "a StopAtStepHook in the model_fn reads a name unknown in the driver: pass the steps to `train`"
         raise Blocked("TFM110", value, message)
     given = [key for key in ("steps", "max_steps") if not is_none(arguments.get(key))]
     if not given:
         return {**arguments, name: value}
     if given != [name]:
-        raise Blocked("TFM110", place, "a StopAtStepHook in the model_fn beside another kind of steps: keep one")
+        raise Blocked("TFM110", place, "a StopAtStepHook in the model_fn conflicts with the steps given here: keep one")
     both = [draft.file.code(arguments[name]), draft.file.code(value)]
     return {**arguments, name: cst.parse_expression(f"min({', '.join(both)})")}
 

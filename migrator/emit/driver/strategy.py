@@ -47,7 +47,7 @@ def _chosen(draft: Draft, own: OwnStrategy, plan: TrainingPlan) -> list[str]:
         return lines[-1].partition(" = ")[2] if lines else "tf.distribute.get_strategy()"
 
     if choice.nones:
-        message = "no strategy is TensorFlow's default one now: one device, whatever TF_CONFIG says"
+        message = "a strategy of None becomes TensorFlow's default one: one device, whatever TF_CONFIG says"
         draft.say("TFM726", choice.nones[0], message)
     new = in_place(choice, text)
     draft.changed.update(new)
@@ -64,12 +64,12 @@ def left_out(draft: Draft) -> OwnStrategy | None:
     if own is None:
         return None
     if own.choice is not None:
-        message = "the program chooses its strategy when it runs: take the choice out, which one device has not got"
+        message = "the strategy is chosen at run time, which is unsupported on one device: remove the choice"
         raise Blocked("TFM704", own.call, message)
     if own.elsewhere:
-        message = f"`{own.name}` is read for more than the RunConfig, which one device has not got: take it out there"
+        message = f"`{own.name}` is used outside the RunConfig, and one device has no strategy: remove the other uses"
         raise Blocked("TFM704", own.call, message)
-    message = "the strategy is left out: one device takes one batch in a step, where every replica took one"
+    message = "the strategy is dropped: a step takes one batch on one device, where each replica took one"
     draft.say("TFM406", own.call, message)
     return own
 
@@ -78,7 +78,7 @@ def with_strategy(draft: Draft, plan: TrainingPlan) -> TrainingPlan:
     """The plan with what the program's own strategy says, where that is the one of the target."""
     if draft.target.per_replica and not draft.loop.own:
         if draft.evaluates_apart and draft.keras.number == 3:
-            message = "an evaluation of whole batches for every replica was not tried on Keras 3"
+            message = "evaluating whole batches per replica is untested on Keras 3: leave `--keras 3` out"
             raise Blocked("TFM872", draft.program.config["eval_distribute"], message)
         creates = draft.keras.number == 2  # Keras 3 has no DatasetCreator
         sized = know_their_sizes(draft.project, draft.program)
@@ -98,7 +98,7 @@ def with_strategy(draft: Draft, plan: TrainingPlan) -> TrainingPlan:
         return plan
     apart = draft.evaluates_apart
     if apart and draft.loop.own:
-        message = "an evaluation under a strategy of its own, in a loop of the program's own: leave it out"
+        message = "`eval_distribute` is unsupported in a custom loop: leave it out"
         raise Blocked("TFM704", draft.program.config["eval_distribute"], message)
     if own.choice is not None:
         _check_settings(draft, own)
@@ -108,10 +108,10 @@ def with_strategy(draft: Draft, plan: TrainingPlan) -> TrainingPlan:
     plan = replace(plan, devices=arguments_of(draft.program, own, draft.text, draft.remarks), evaluates_apart=apart)
     if own.name is not None:
         if own.elsewhere and draft.target.reads_cluster:
-            message = f"`{own.name}` is read for more than the RunConfig, where the new one does not exist yet"
+            message = f"`{own.name}` is used outside the RunConfig, before the new strategy exists"
             raise Blocked("TFM704", own.call, message)
         if own.elsewhere and any([draft.program.session.first, *draft.program.session.lines.values()]):
-            message = "the strategy is made before the settings of the session: make it in the RunConfig"
+            message = "the strategy is created before the session settings: create it in the RunConfig"
             raise Blocked("TFM704", own.call, message)
         plan = replace(plan, strategy_name=own.name, made=own.elsewhere)
     return plan
@@ -122,7 +122,7 @@ def _check_settings(draft: Draft, own: OwnStrategy) -> None:
     first = own.choice.first if own.choice is not None else None
     if first is None:
         return
-    program, message = draft.program, "a strategy is made before the settings of the session: set these before"
+    program, message = draft.program, "a strategy is created before the session settings: move the settings up"
     late = [
         line
         for line, made in program.session.lines.items()
@@ -160,32 +160,34 @@ def on_cluster(draft: Draft, plan: TrainingPlan) -> TrainingPlan:
     program, asked, both = draft.program, draft.asked.clusters, draft.program.train_and_evaluate
     by_hand = program.variable in program.file.clusters
     if asked.in_process and (by_hand or not draft.target.parameter_servers):
-        message = "no servers start in this program's process: it has no parameter servers that TF_CONFIG names"
+        message = "no servers start in this process: the program has no parameter servers from TF_CONFIG"
         draft.say("TFM754", program.place.call, message)
     if not draft.target.reads_cluster:
         return plan
     coordinates = asked.coordinates and both is not None
     if coordinates:
         if by_hand:
-            message = "the cluster is made by hand, where the coordinator does not evaluate: leave the option out"
+            message = "the cluster is defined by hand, where the coordinator cannot evaluate: leave the option out"
             raise Blocked("TFM753", program.place.call, message)
         if draft.loop.own and draft.target.mirrored_workers:
-            message = "a loop of its own on mirrored workers does not evaluate on a cluster: leave `--loop` out"
+            message = "a custom loop on mirrored workers does not evaluate on a cluster: leave `--loop` out"
             raise Blocked("TFM753", program.place.call, message)
         if program.model.ready:
-            message = "a Keras model of the program's own is not made a second time: leave the evaluation out"
+            message = "the program's own Keras model cannot be built twice: leave the evaluation out"
             raise Blocked("TFM753", program.place.call, message)
         assert both is not None
         if both.exporters:
-            message = "exporters belong to an evaluator task: with the coordinator, export after the training"
+            message = "exporters need an evaluator task: with a coordinator, export after the training"
             raise Blocked("TFM753", both.exporters[0].call, message)
-        message = "on a cluster the coordinator evaluates after every period, and the others wait"
+        message = "on a cluster the coordinator evaluates after each period, while the workers wait"
         draft.say("TFM753", both.place.call, message)
     plan = replace(plan, clusters=asked if coordinates else ONE_EVALUATOR)
     if asked.in_process and draft.target.parameter_servers and not by_hand:
         draft.helper("create_in_process_cluster", lambda name: tf_config.start_servers(name, draft.indent))
         draft.needs |= {"os", "socket"}
-        message = f"without TF_CONFIG {asked.workers} worker(s) and {asked.ps} parameter server(s) start in the process"
+        message = (
+            f"without TF_CONFIG, {asked.workers} worker(s) and {asked.ps} parameter server(s) start in this process"
+        )
         draft.say("TFM754", program.place.call, message)
         name = draft.names["create_in_process_cluster"]
         plan = replace(plan, start_servers=name, clusters=replace(asked, coordinates=coordinates))

@@ -34,7 +34,7 @@ def train(draft: Draft, use: Use, plan: TrainingPlan) -> list[cst.BaseStatement]
     told = never_end(draft, use.arguments, "train")
     own = replace(plan, callbacks=callbacks(draft, use.arguments), told_steps=told)
     if any(hooks.reads_evaluations for _, hooks in draft.program.hooks):
-        raise Blocked("TFM164", use.place.call, "a hook reads evaluations, which `train` does not make")
+        raise Blocked("TFM164", use.place.call, "a hook reads evaluation results, which `train` does not produce")
     if is_none(max_steps) and is_none(steps):
         begin += draft.data.keep_counted(use.arguments.get("input_fn"), plan.max_steps)
     dataset = draft.data.dataset(use.arguments.get("input_fn"), use.place.call, MODES[use.method])
@@ -73,11 +73,11 @@ def _exporters(draft: Draft, both: TrainAndEvaluate, plan: TrainingPlan) -> list
     lines = []
     for exporter in both.exporters:
         if plan.model_dir is None:
-            raise Blocked("TFM142", exporter.call, "exporters write below the `model_dir`: give the Estimator one")
+            raise Blocked("TFM142", exporter.call, "exporters write to the `model_dir`: give the Estimator one")
         if exporter.kind == "Best" and plan.period is not None:
-            raise Blocked("TFM142", exporter.call, "which of several evaluations is the best is not looked for")
+            raise Blocked("TFM142", exporter.call, "BestExporter is unsupported with several evaluations")
         if exporter.kind != "Final" and (plan.period is not None or draft.target.reads_cluster):
-            message = f"the {exporter.kind}Exporter writes once, when the training is over"
+            message = f"the {exporter.kind}Exporter exports once, after the training"
             draft.say("TFM143", exporter.call, message)
         folder = f'os.path.join({plan.model_dir}, "export", {draft.text(exporter.name)})'
         arguments = [draft.names.get("predictor", draft.model_name), draft.text(exporter.serving), folder]
@@ -179,14 +179,18 @@ def _lent_dataset(draft: Draft, use: Use, lent: Lent) -> str:
             draft.datasets.check_returned(given)
             callee = draft.datasets.callee(given)
             if callee is not None and draft.datasets.passed(*callee, given, MODES[use.method]):
-                raise Blocked("TFM602", given, "an input function that takes `params` is given to a function")
+                raise Blocked(
+                    "TFM602", given, "an input function that takes `params` cannot be passed to another function"
+                )
             return f"{node.value}()"
         if any(is_array_input(draft.file.imports.tensorflow(made)) for made in _made_in(lent.function, node.value)):
             return f"{node.value}()"  # the line becomes a function of that name
     if node is not None and names_in(node) & {name for name, _ in bindings(draft.program.scope)}:
         shared = names_in(node) & {name for name, _ in bindings(draft.program.scope)}
         if not shared <= draft.file.functions.keys():
-            raise Blocked("TFM602", node, "this input function has a name that means something else in the driver")
+            raise Blocked(
+                "TFM602", node, "the name of this input function has another meaning in the driver: rename it"
+            )
     return draft.datasets.text(node, use.place.call, MODES[use.method])
 
 
@@ -204,7 +208,7 @@ def _variables(draft: Draft, use: Use) -> cst.BaseExpression:
     call_node, name = use.place.call, use.arguments.get("name")
     if use.method == "get_variable_value" and asks_global_step(draft.file, name):
         return cst.parse_expression(f"int({draft.model_name}.optimizer.iterations.numpy())")
-    message = "the weights have these names in TensorFlow 1 only: the bridge keeps them"
+    message = "variables have these names in TensorFlow 1 only: use the bridge"
     raise Blocked("TFM853", call_node, message)
 
 
