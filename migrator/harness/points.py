@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from migrator.harness.migrated import MigratedEvidence
 from migrator.harness.original import OriginalEvidence
 from migrator.harness.protocol import l4b_single_steps, tolerance
 from migrator.harness.protocol.l1_variables import AVERAGE
-from migrator.harness.protocol.results import LevelResult
+from migrator.harness.protocol.results import LevelResult, Status
 from migrator.harness.recording import Array, Batch, Recording, RecordingError, chosen_batches, read_batch
 from migrator.harness.room import BYTES, bytes_of
 from migrator.harness.runs import (
@@ -67,7 +67,8 @@ _TOGETHER = 1e-3
 @dataclass(frozen=True)
 class Point:
     """One step: its number, the recorded step whose weights and slots it starts from (0: the start of the training),
-    the batch of each trainer, and by what the features, the labels and the weights are multiplied to stress it.
+    the batch of each trainer, and by what the features, the labels and the weights are multiplied to stress it. With
+    `beside` it starts from weights that are moved a little, in another way for each number.
     """
 
     step: int
@@ -76,6 +77,7 @@ class Point:
     features: float = 1.0
     labels: float = 1.0
     weights: float = 1.0
+    beside: int = 0
 
     @property
     def stress(self) -> str:
@@ -114,9 +116,10 @@ def choose(
     by_step = {batches[0].step: batches for batches in kept}
     found: dict[int, Point] = {}
 
-    def add(step: int, state: int, **stress: float) -> None:
+    def add(step: int, state: int, features: float = 1.0, labels: float = 1.0, weights: float = 1.0) -> None:
         if step not in found:
-            found[step] = Point(step, state, by_step.get(step, kept[(step - 1) % len(kept)]), **stress)
+            batches = by_step.get(step, kept[(step - 1) % len(kept)])
+            found[step] = Point(step, state, batches, features, labels, weights)
 
     def state_before(step: int) -> int:
         return max((one for one in states if one < step), default=states[0])
@@ -165,12 +168,22 @@ def _floats(batch: Batch, root: str) -> bool:
 
 
 def _stressed(values: Mapping[str, Array], point: Point) -> dict[str, Array]:
-    if point.weights == 1.0:
-        return dict(values)
-    return {
-        name: (value * value.dtype.type(point.weights) if value.ndim > 1 and value.dtype.kind == "f" else value)
-        for name, value in values.items()
-    }
+    made = dict(values)
+    if point.weights != 1.0:
+        made = {
+            name: (value * value.dtype.type(point.weights) if value.ndim > 1 and value.dtype.kind == "f" else value)
+            for name, value in made.items()
+        }
+    return {name: _moved(name, value, point.beside) for name, value in made.items()} if point.beside else made
+
+
+def _moved(name: str, value: Array, seed: int) -> Array:
+    """Weights, each moved by another small share of itself."""
+    if value.dtype.kind != "f":
+        return value
+    random = np.random.default_rng([seed, *name.encode()])
+    moved = value * (1.0 + l4b_single_steps.BESIDE * random.uniform(-1.0, 1.0, value.shape))
+    return np.asarray(moved, value.dtype)
 
 
 def _files(
@@ -187,13 +200,14 @@ def _files(
     """
     theirs = {ours: one for one, ours in (kinds_of_slots or {}).items()}
     made: list[dict[str, Any]] = []
-    known: dict[tuple[int, float], dict[str, Any]] = {}
+    known: dict[tuple[int, float, int], dict[str, Any]] = {}
     for point in points:
         if point.state == 0:
             made.append({"step": point.step, "weights": None, "slots": None})
             continue
-        if (point.state, point.weights) in known:
-            made.append({**known[point.state, point.weights], "step": point.step})
+        start = point.state, point.weights, point.beside
+        if start in known:
+            made.append({**known[start], "step": point.step})
             continue
         weights = form(_stressed(original.states[point.state], point), True)
         slots: dict[str, Array] = {}
@@ -207,7 +221,7 @@ def _files(
             slots |= {f"{name}|{theirs.get(kind, kind)}": value for name, value in form(own, kind == AVERAGE).items()}
         paths = weights_file(session, weights), weights_file(session, slots)
         made.append({"step": point.step, "weights": paths[0], "slots": paths[1]})
-        known[point.state, point.weights] = made[-1]
+        known[start] = made[-1]
     return made
 
 
@@ -245,7 +259,7 @@ def _repeats(
         if there is not None and here is not None and not abs(here - there) <= _TOGETHER * abs(there):
             return False
         known_there = point.step in first and point.step in losses and place in single
-        if point.stress or point.state != point.step - 1 or not known_there:
+        if point.stress or point.beside or point.state != point.step - 1 or not known_there:
             continue
         together = abs(losses[point.step] - first[point.step]) <= _TOGETHER * abs(first[point.step])
         if together and not abs(single[place] - losses[point.step]) <= 10 * _TOGETHER * abs(losses[point.step]):
@@ -488,7 +502,7 @@ def _compared(
             )
     starts = {place: original.states.get(one.state, original.initial) for place, one in enumerate(points, start=1)}
 
-    def judged() -> l4b_single_steps.Part | None:
+    def judged(without: Collection[int] = ()) -> l4b_single_steps.Part | None:
         assert names is not None
         return l4b_single_steps.compared(
             [one.recording for one in ours if one.recording is not None],
@@ -498,6 +512,7 @@ def _compared(
             rename,
             versions_differ=versions_differ,
             added=found.terms.weights.added,
+            without=without,
         )
 
     part = judged()
@@ -515,7 +530,40 @@ def _compared(
         ordinary = {place for place, point in enumerate(points, start=1) if not point.stress}
         where = None if again.recording is None else tolerance.unrepeated(base, again.recording, ordinary)
         part = part if where is None else l4b_single_steps.unsteady(part, where)
+    if part is not None and part.different is not None and part.different.status is Status.DIFFERENT:
+        looks = _looks(points, part) if not base.halves else ()
+        if looks:
+            try:
+                shown, made_beside = _compared(
+                    session, case, evidence, found, original, looks, rates, versions_differ, first=False
+                )
+            except _NotTried as error:
+                shown, made_beside = None, error.runs
+            runs = (*runs, *made_beside)
+            places = [
+                [
+                    number
+                    for number, look in enumerate(looks, start=1)
+                    if look.beside and _same_step(look, points[at - 1])
+                ]
+                for at in sorted(part.outside)
+            ]
+            if l4b_single_steps.on_an_edge(shown, places):
+                part = judged(part.outside)
     return part, tuple(spared.bare(one) for one in runs)
+
+
+def _looks(points: Sequence[Point], part: l4b_single_steps.Part) -> tuple[Point, ...]:
+    """The start, and the points that differ, from several weights beside theirs; empty where that would say nothing."""
+    differ = [points[place - 1] for place in sorted(part.outside)]
+    if not part.few_differ or any(point.beside or point.state == 0 for point in differ):
+        return ()
+    beside = (replace(point, beside=look) for point in differ for look in range(1, l4b_single_steps.LOOKS + 1))
+    return (points[0], *beside)
+
+
+def _same_step(look: Point, point: Point) -> bool:
+    return replace(look, beside=0) == point
 
 
 def _remove(entries: Sequence[Mapping[str, Any]]) -> None:

@@ -14,7 +14,7 @@ from migrator.harness import points
 from migrator.harness.case import Case
 from migrator.harness.cluster import ClusterShape
 from migrator.harness.protocol import l4b_single_steps, name_map, pairing, weight_map
-from migrator.harness.protocol.results import LevelResult, Reason, Status
+from migrator.harness.protocol.results import Control, LevelResult, Reason, Status
 from migrator.harness.recording import Recording
 
 MOMENTUM = Program(optimizer="momentum", steps=1)
@@ -48,6 +48,7 @@ def part_of(
     bias: tuple[float, float] | None = None,
     replicates: int = 3,
     halves: tuple[str, ...] | None = None,
+    without: tuple[int, ...] = (),
 ) -> l4b_single_steps.Part:
     """A start that agrees, then a step in which the migrated program is `far`, its loss off by a share.
 
@@ -73,7 +74,7 @@ def part_of(
     originals[0] = replace(originals[0], halves=halves)
     taken = [l4b_single_steps.Taken(1), l4b_single_steps.Taken(500_000, stress, apart)]
     weights = {1: originals[0].initial, 2: {names("original")[key]: value for key, value in starts[1].items()}}
-    part = l4b_single_steps.compared(originals, wrong, taken, weights, RENAMED, versions_differ=True)
+    part = l4b_single_steps.compared(originals, wrong, taken, weights, RENAMED, versions_differ=True, without=without)
     assert part is not None
     return part
 
@@ -372,3 +373,49 @@ def test_a_rate_that_python_counts_for_tells_of_no_single_step() -> None:
     assert not points._counts_elsewhere(constant, by_hand)
     assert not points._counts_elsewhere(falling, replace(by_hand, own_counts=1))
     assert not points._counts_elsewhere(falling, falling)
+
+
+class TestEdges:
+    """A step that differs where rounding decides whether a relu is open, and steps that differ everywhere."""
+
+    LOOKS = (points.Point(1, 0, ()), *(points.Point(3, 2, (), beside=look) for look in (1, 2, 3)))
+
+    def part(self, *outside: int, judged: int = 4) -> l4b_single_steps.Part:
+        control = Control("", True, 9.0)
+        far, every = frozenset(outside), frozenset(range(1, judged + 1))
+        return l4b_single_steps.Part((1, 3), (), None, control, (), outside=far, judged=every)
+
+    def test_beside_an_edge_the_programs_agree(self) -> None:
+        places = [[2, 3, 4]]
+        assert l4b_single_steps.on_an_edge(self.part(), places)
+        assert l4b_single_steps.on_an_edge(self.part(3), places)  # another edge
+        assert not l4b_single_steps.on_an_edge(self.part(2, 3), places)
+        assert not l4b_single_steps.on_an_edge(self.part(2, 3, 4), places)
+        assert not l4b_single_steps.on_an_edge(self.part(judged=3), places)  # a step that was not taken
+        assert not l4b_single_steps.on_an_edge(None, places)
+
+    def test_which_steps_are_looked_at_once_more(self) -> None:
+        taken = [points.Point(1, 0, ()), points.Point(3, 2, ()), points.Point(11, 10, ()), points.Point(61, 10, ())]
+        looks = points._looks(taken, self.part(2))
+        assert looks == self.LOOKS
+        assert points._looks(taken, self.part(2, 3)) == ()  # a difference that shows in as many as do not
+        assert points._looks(taken, self.part(1)) == ()  # of its own start the program has values itself
+        assert points._looks(looks, self.part(2)) == ()  # once
+
+    def test_weights_beside_others_are_the_same_in_both_programs(self) -> None:
+        values = {"w": np.linspace(-2, 2, 101, dtype=np.float32), "count": np.arange(3)}
+        once, again, other = (points._stressed(values, self.LOOKS[place]) for place in (1, 1, 2))
+        assert np.array_equal(once["w"], again["w"]) and np.array_equal(once["count"], values["count"])
+        assert not np.array_equal(once["w"], other["w"])
+        moved = np.abs(once["w"] - values["w"])
+        assert once["w"].dtype == np.float32 and 0 < moved.max() <= 2.1 * l4b_single_steps.BESIDE
+        assert points._stressed(values, self.LOOKS[0])["w"] is values["w"]
+
+    def test_a_step_on_an_edge_is_left_out_and_said(self) -> None:
+        far = part_of(Program(optimizer="momentum", steps=1, learning_rate=0.2))
+        assert far.different is not None and (far.outside, far.judged) == (frozenset({2}), frozenset({1, 2}))
+        assert not far.few_differ
+        level = judged(Program(optimizer="momentum", steps=1, learning_rate=0.2), without=(2,))
+        assert level.status is Status.EQUIVALENT
+        assert level.summary.startswith("single steps 1 agree")
+        assert [note for note in level.notes if "rounding decides a branch there" in note]

@@ -8,7 +8,7 @@ data never took; there only what is grossly apart is a difference, because formu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -102,6 +102,15 @@ class Part:
     different: LevelResult | None = None
     strictly: bool = False
     """Whether no number is further apart than one rounding takes it, so that more replicates would change nothing."""
+    outside: frozenset[int] = frozenset()
+    """The places of the steps that differ."""
+    judged: frozenset[int] = frozenset()
+    """The places of all steps that could be compared."""
+
+    @property
+    def few_differ(self) -> bool:
+        """Whether most of the steps agree, or no other was compared: then those that do not may lie on an edge."""
+        return bool(self.outside) and (2 * len(self.outside) < len(self.judged) or len(self.judged) == 1)
 
     @property
     def far_inside(self) -> bool:
@@ -119,11 +128,13 @@ def compared(
     *,
     versions_differ: bool,
     added: Mapping[str, float] | None = None,
+    without: Collection[int] = (),
 ) -> Part | None:
     """Compares the single steps of `originals` (the run, then replicates) and `migrated` (the run, then the control
     where there is one); None if both programs recorded none of them.
 
     `taken` says what the steps of the runs were, `starts` which weights each began with; `added` as for the tolerance.
+    Steps at the places `without` are left out: they lie on an edge (see `on_an_edge`), which is said.
     """
     ours, theirs, wrong = originals[0], migrated[0], migrated[1] if len(migrated) > 1 else None
     count = min(max((step.number for step in one.steps), default=0) for one in (*originals, *migrated))
@@ -133,7 +144,7 @@ def compared(
     if wrong is not None:
         control = {**_table(wrong, taken, to_original), **measurements.gone(wrong, table)}
     # Where sums of half precision come near its greatest number, the order of their terms decides which is finite.
-    steps = _usable([table, other] if ours.halves else [table], taken)
+    steps = _usable([table, other] if ours.halves else [table], taken) - set(without)
     families = [{(key[0].family, key[1]) for key in one} for one in (table, other)]
     common = families[0] & families[1]  # what only one of two recorders writes is no finding about a program
 
@@ -162,7 +173,8 @@ def compared(
     verdict = Control.of(
         tolerance.control_mistake(ours), bool(visible), seen.where(lambda f: f.step not in stressed).strongest()
     )
-    notes = _notes(found, taken, steps, stressed, bool(ours.halves))
+    notes = _notes(found, taken, steps | set(without), stressed, bool(ours.halves))
+    notes += [_edge(taken[place - 1]) for place in sorted(without)]
     different = _different(outside, taken, ours, theirs, to_original, verdict, notes) if outside else None
     said = branches(ours, theirs, bool(tried))
     bare = tolerance.derive(ours, (), versions_differ=versions_differ, starts=starts, added=added)
@@ -170,7 +182,11 @@ def compared(
         lambda f: f.unjudged or (f.outside and (f.step not in stressed or gross(f)))
     )
     strictly = (verdict.detected or wrong is None) and not (outside or apart.findings or found.unjudged)
-    return Part(tuple(ordinary), tuple(tried), plain.worst, verdict, tuple(notes), said, different, strictly)
+    far = frozenset(finding.step for finding in outside)
+    judged = frozenset(step for _, step in table)
+    return Part(
+        tuple(ordinary), tuple(tried), plain.worst, verdict, tuple(notes), said, different, strictly, far, judged
+    )
 
 
 def judge(parts: Sequence[Part]) -> LevelResult:
@@ -223,6 +239,31 @@ def unsteady(part: Part, where: str) -> Part:
         notes=notes,
     )
     return replace(part, different=level)
+
+
+#: How far weights are moved, the same in both programs, to look beside a step that differs: many units in the last
+#: place, and next to nothing otherwise.
+BESIDE = 1e-5
+#: How often, and in how many of these the programs have to agree.
+LOOKS, ENOUGH = 3, 2
+
+
+def on_an_edge(looks: Part | None, places: Sequence[Sequence[int]]) -> bool:
+    """Whether steps that differ lie where rounding alone decides: a relu is open or shut, one of two equal numbers is
+    the greatest. `looks` are the same steps from weights beside theirs, those of each at the `places`: what programs do
+    otherwise they do there too, and nowhere else does rounding decide the same.
+    """
+    if looks is None or any(place not in looks.judged for several in places for place in several):
+        return False
+    return all(sum(place not in looks.outside for place in several) >= ENOUGH for several in places)
+
+
+def _edge(taken: Taken) -> str:
+    where = f" with {taken.stress}" if taken.stress else ""
+    return (
+        f"single step {taken.number}{where}: rounding decides a branch there, as whether a relu is open; "
+        f"with weights moved by {BESIDE:g} of themselves both programs agree"
+    )
 
 
 def _how_far(finding: Finding) -> float:
