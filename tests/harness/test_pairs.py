@@ -70,6 +70,12 @@ VERDICTS: dict[str, dict[str, tuple[str, str | None]]] = {
         "wrong_batches": ("DIFFERENT", "L2"),
         "wrong_order": ("DIFFERENT", "L2"),
     },
+    # A loop that evaluates averages of the weights, which it has copied into its model, for a network that reads them.
+    "averaged": {
+        "migrated": ("EQUIVALENT", None),
+        "wrong_raw": ("DIFFERENT", "L7"),
+        "wrong_half": ("DIFFERENT", "L7"),
+    },
     # Weights that are divided by something of each batch, in batches of another order of the same shuffle.
     "weighted": {"migrated": ("EQUIVALENT", None), "wrong_mean": ("DIFFERENT", "L3")},
     # Classes that nce_loss draws; as many others.

@@ -71,6 +71,7 @@ class EstimatorRecorder(object):
         self.shuffles = None  # those of the training data: known once its input function was called
         self.reading = False
         self.evaluates_averages = False  # moving averages take the place of the weights in evaluations
+        self.averaged = set()  # or of these, whose averages the graph of an evaluation reads and not them
         in_turns = wanted(plan, folder) and folder.task in folder.trainers
         self.turns = Turnstile(folder) if in_turns else None
         self.points = points.Points(plan)
@@ -95,7 +96,10 @@ class EstimatorRecorder(object):
         self.threads.estimating = True
         try:
             if mode != self.tf.estimator.ModeKeys.TRAIN or self.is_other(estimator):
-                return original(estimator, features, labels, mode, config)
+                spec = original(estimator, features, labels, mode, config)
+                if mode == self.tf.estimator.ModeKeys.EVAL:
+                    self.averaged |= averaged_instead(self.tf, spec)
+                return spec
             return self.train_model_fn(original, estimator, features, labels, mode, config)
         finally:
             self.threads.estimating = False
@@ -369,8 +373,8 @@ class EstimatorRecorder(object):
             arrays = {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
         except self.tf.errors.OpError:
             return  # the trainer keeps only so many checkpoints, and this one is gone by now
-        if self.evaluates_averages:
-            arrays.update((name, arrays[name + AVERAGED]) for name in list(arrays) if name + AVERAGED in arrays)
+        instead = list(arrays) if self.evaluates_averages else self.averaged
+        arrays.update({name: arrays[name + AVERAGED] for name in instead if name + AVERAGED in arrays})
         parts.write_arrays(path, {name: value for name, value in arrays.items() if value.dtype.kind in "biufc"})
 
     def keep_checkpoint(self, checkpoint_path):
@@ -389,6 +393,13 @@ class EstimatorRecorder(object):
         )
         over = self.folder.training_over()
         return not over or latest != self.last_evaluated
+
+
+def averaged_instead(tf, spec):
+    """The names of the weights that what a model_fn returns does not read, but moving averages of them."""
+    wanted = [spec.loss, *tf.nest.flatten(getattr(spec, "eval_metric_ops", None) or {})]
+    reached = ancestors([one for one in wanted if hasattr(one, "op")])
+    return {name[: -len(AVERAGED)] for name in reached if name.endswith(AVERAGED)} - reached
 
 
 def install(plan, folder):
