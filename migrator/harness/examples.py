@@ -66,11 +66,20 @@ def _examples(run: Run, terms: Terms | None) -> Iterator[tuple[str, Mapping[str,
     for batch in run.recording.batches:
         if not batch.kept:
             continue
-        own: Mapping[str, Array] = read_batch(run.record_dir, batch)
-        values = sorted((batch_map.convert(terms.data, own) if terms is not None and terms.data else own).items())
+        values = sorted(_converted(read_batch(run.record_dir, batch), terms).items())
         rows = [(path, value) for path, value in values if value.shape[:1] == (batch.size,)]
         for row in range(batch.size):
             yield _digest(rows, row), {path: value[row] for path, value in rows}
+
+
+def _converted(batch: Mapping[str, Array], terms: Terms | None) -> Mapping[str, Array]:
+    """A batch of the original in the form of the migrated program, or as it is where that is not known of it."""
+    if terms is None or not terms.data:
+        return batch
+    try:
+        return batch_map.convert(terms.data, batch)
+    except ValueError:
+        return batch
 
 
 def _digest(rows: Sequence[tuple[str, Array]], row: int) -> str:

@@ -36,6 +36,38 @@ def test_a_shuffle_without_one_is_left_to_the_program(shuffles: Any) -> None:
     assert shuffles.of_its_own(tf, (1, 3), None) == (1, 3)
 
 
+class _Options:
+    deterministic: bool | None = None
+
+
+class _Both:
+    """A shuffle and a repetition in one."""
+
+    def __init__(self, dataset: Any, buffer_size: int, count: int | None = None, seed: int | None = None) -> None:
+        self.asked = ("both", buffer_size, count, seed)
+
+
+class _Sloppy:
+    def __init__(self, dataset: Any, map_func: Any, cycle_length: int, block_length: int, sloppy: bool) -> None:
+        self.sloppy = sloppy
+
+
+def modules(monkeypatch: pytest.MonkeyPatch, **given: Any) -> dict[str, Any]:
+    """What datasets are made by in TensorFlow, where it is not."""
+    made = {
+        "tensorflow.python.data.experimental.ops.shuffle_ops": SimpleNamespace(
+            _ShuffleAndRepeatDataset=type("Both", (_Both,), {"__init__": _Both.__init__})
+        ),
+        "tensorflow.python.data.ops.readers": SimpleNamespace(
+            ParallelInterleaveDataset=type("Sloppy", (_Sloppy,), {"__init__": _Sloppy.__init__})
+        ),
+        **given,
+    }
+    for name, module in made.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return made
+
+
 class _Data:
     """A dataset that notes how it is shuffled."""
 
@@ -48,22 +80,38 @@ class _Data:
         self.asked.append((buffer_size, seed, reshuffle_each_iteration, name))
         return self
 
+    def repeat(self, count: int | None = None) -> _Data:
+        self.asked.append(("repeat", count))
+        return self
+
+    def with_options(self, options: _Options) -> _Data:
+        self.asked.append(("options", options.deterministic))
+        return self
+
+    def map(self, function: str, parallel: int | None = None, deterministic: bool | None = None) -> _Data:
+        self.asked.append((function, parallel, deterministic))
+        return self
+
+    interleave = map
+
 
 @pytest.mark.parametrize("one_order", [False, True])
 def test_shuffles_are_given_a_seed_and_one_order(
     shuffles: Any, monkeypatch: pytest.MonkeyPatch, one_order: bool
 ) -> None:
     class Data(_Data):
-        shuffle = _Data.shuffle
+        shuffle, with_options, map, interleave = _Data.shuffle, _Data.with_options, _Data.map, _Data.interleave
 
     tf = SimpleNamespace(constant=lambda value, dtype: value, int64="int64")
     seeds = SimpleNamespace(get_seed=lambda seed: (1, seed))
-    for name, module in (
-        ("tensorflow", tf),
-        ("tensorflow.python.data.ops.dataset_ops", SimpleNamespace(DatasetV2=Data)),
-        ("tensorflow.python.data.util.random_seed", seeds),
-    ):
-        monkeypatch.setitem(sys.modules, name, module)
+    modules(
+        monkeypatch,
+        **{
+            "tensorflow": tf,
+            "tensorflow.python.data.ops.dataset_ops": SimpleNamespace(DatasetV2=Data),
+            "tensorflow.python.data.util.random_seed": seeds,
+        },
+    )
     shuffles.give_seed(5, one_order)
     assert seeds.get_seed(7) == (87654321, 7)
     data = Data()
@@ -76,7 +124,7 @@ def test_nothing_is_shuffled_where_data_are_to_stay_in_place(shuffles: Any, monk
     """Neither by a dataset, nor by a queue or what feeds it, nor by Keras."""
 
     class Data(_Data):
-        shuffle = _Data.shuffle
+        shuffle, with_options, map, interleave = _Data.shuffle, _Data.with_options, _Data.map, _Data.interleave
 
     class Feeder:
         def __init__(self, array: str, random_start: bool = False) -> None:
@@ -92,12 +140,14 @@ def test_nothing_is_shuffled_where_data_are_to_stay_in_place(shuffles: Any, monk
         random_shuffle_queue_v2=lambda component_types, **kwargs: "shuffled",
         fifo_queue_v2=lambda component_types, **kwargs: made.update(kwargs) or "in order",
     )
-    for name, module in (
-        ("tensorflow.python.data.ops.dataset_ops", SimpleNamespace(DatasetV2=Data)),
-        ("tensorflow.python.ops.gen_data_flow_ops", queues),
-        ("tensorflow_estimator.python.estimator.inputs.queues.feeding_functions", SimpleNamespace(**feeders)),
-    ):
-        monkeypatch.setitem(sys.modules, name, module)
+    modules(
+        monkeypatch,
+        **{
+            "tensorflow.python.data.ops.dataset_ops": SimpleNamespace(DatasetV2=Data),
+            "tensorflow.python.ops.gen_data_flow_ops": queues,
+            "tensorflow_estimator.python.estimator.inputs.queues.feeding_functions": SimpleNamespace(**feeders),
+        },
+    )
     shuffles.leave_in_place(SimpleNamespace(keras=SimpleNamespace(Model=Model)))
     data = Data()
     assert data.shuffle(8, seed=3) is data and data.asked == []
@@ -106,3 +156,48 @@ def test_nothing_is_shuffled_where_data_are_to_stay_in_place(shuffles: Any, monk
     assert made == {"shapes": [[]], "capacity": 9, "shared_name": "q"}
     assert Feeder("x", random_start=True).begins == "at the first"
     assert Model().fit("x") is False
+
+
+def test_threads_decide_no_order_where_shuffles_have_one_seed(shuffles: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else two programs that read the same in whatever order is ready first could not be compared."""
+
+    class Data(_Data):
+        shuffle, with_options, map, interleave = _Data.shuffle, _Data.with_options, _Data.map, _Data.interleave
+
+    made = modules(monkeypatch)
+    shuffles.in_order(Data)
+    data, options = Data(), _Options()
+    options.deterministic = False
+    data.with_options(options).map("f", 4, False).interleave("g", deterministic=False).map("h", 2)
+    assert data.asked == [("options", True), ("f", 4, None), ("g", None, None), ("h", 2, None)]
+    readers = made["tensorflow.python.data.ops.readers"]
+    assert readers.ParallelInterleaveDataset(data, "f", 2, 1, True).sloppy is False
+    # In another order than what a program of TensorFlow 2 says in two calls, if it were one operation.
+    data = Data()
+    both = made["tensorflow.python.data.experimental.ops.shuffle_ops"]
+    assert both._ShuffleAndRepeatDataset(data, 8, 3, seed=5) is data
+    assert data.asked == [(8, 5, None, ""), ("repeat", 3)]
+
+
+def test_a_shuffle_and_a_repetition_in_one_are_told(shuffles: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Data(_Data):
+        shuffle, repeat = _Data.shuffle, _Data.repeat
+
+        def _inputs(self) -> list[Any]:
+            return []
+
+    made = modules(
+        monkeypatch,
+        **{
+            "tensorflow.python.data.ops.dataset_ops": SimpleNamespace(DatasetV2=Data),
+            "tensorflow.python.ops.gen_data_flow_ops": SimpleNamespace(random_shuffle_queue_v2=None),
+        },
+    )
+    noted: list[list[Any]] = []
+    tf = SimpleNamespace(Tensor=SimpleNamespace)
+    tf.Tensor = type("Tensor", (), {})
+    shuffles.install(tf, noted.append)
+    both = made["tensorflow.python.data.experimental.ops.shuffle_ops"]._ShuffleAndRepeatDataset
+    both(Data(), 8, 3, 5)
+    both(Data().repeat(2), 8)
+    assert noted == [[8, True, True, False, 5], [8, False, True, True, None]]

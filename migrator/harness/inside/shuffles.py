@@ -3,7 +3,9 @@ each pass over the data has another order, whether they mix examples of several 
 that of `numpy_input_fn` does.
 """
 
+import contextlib
 import importlib
+import inspect
 
 import parts
 
@@ -13,6 +15,8 @@ MARK = "_tf_migrate_shuffle"
 _WHOLE = 87654321
 _REPEATS = "_tf_migrate_repeats"
 _QUEUES = "tensorflow.python.ops.gen_data_flow_ops"
+_BOTH = "tensorflow.python.data.experimental.ops.shuffle_ops"  # a shuffle and a repetition in one
+_READERS = "tensorflow.python.data.ops.readers"
 #: What feeds the queues of `numpy_input_fn` and `pandas_input_fn`: with TensorFlow 1.15 there are two of it.
 _FEEDERS = (
     "tensorflow_estimator.python.estimator.inputs.queues.feeding_functions",
@@ -46,8 +50,17 @@ def install(tf, noted=None):
         noted([_number(tf, kwargs.get("capacity")), seeded, True, True, None, least])
         return original(component_types, *args, **kwargs)
 
+    def both(original, made, dataset, buffer_size, count=None, seed=None):
+        original(made, dataset, buffer_size, count, seed)
+        found = [_number(tf, buffer_size), seed is not None, True, _repeats(dataset), _number(tf, seed)]
+        setattr(made, MARK, found)
+        setattr(made, _REPEATS, count is None or _number(tf, count) != 1)
+        if noted is not None:
+            noted(found)
+
     parts.wrap(datasets, "shuffle", shuffle)
     parts.wrap(datasets, "repeat", repeat)
+    parts.wrap(importlib.import_module(_BOTH)._ShuffleAndRepeatDataset, "__init__", both)
     if noted is not None:
         parts.wrap(importlib.import_module(_QUEUES), "random_shuffle_queue_v2", queue)
 
@@ -76,6 +89,7 @@ def leave_in_place(tf):
             kwargs["shuffle"] = False
         return original(model, *args, **kwargs)
 
+    in_order(datasets)
     parts.wrap(datasets, "shuffle", lambda original, dataset, *args, **kwargs: dataset)
     parts.wrap(queues, "random_shuffle_queue_v2", first_in_first_out)
     for name in _FEEDERS:
@@ -86,6 +100,39 @@ def leave_in_place(tf):
         for feeder in ("_ArrayFeedFn", "_OrderedDictNumpyFeedFn", "_PandasFeedFn", "_GeneratorFeedFn"):
             parts.wrap(getattr(feeders, feeder), "__init__", from_the_first)
     parts.wrap(tf.keras.Model, "fit", fit)
+
+
+def in_order(datasets):
+    """From now on threads decide no order: what a program allows to come as it is ready comes in its order.
+
+    A shuffle and a repetition in one are one behind the other, with the order that this has.
+    """
+    both, readers = importlib.import_module(_BOTH), importlib.import_module(_READERS)
+
+    def apart(dataset, buffer_size, count=None, seed=None):
+        return dataset.shuffle(buffer_size, seed=seed).repeat(count)
+
+    def never_sloppy(original, made, dataset, map_func, cycle_length, block_length, sloppy, *args, **kwargs):
+        original(made, dataset, map_func, cycle_length, block_length, False, *args, **kwargs)
+
+    def with_options(original, dataset, options, *args, **kwargs):
+        for name in ("deterministic", "experimental_deterministic"):
+            with contextlib.suppress(AttributeError, ValueError):
+                if getattr(options, name) is False:
+                    setattr(options, name, True)
+        return original(dataset, options, *args, **kwargs)
+
+    def by_default(original, dataset, *args, **kwargs):
+        bound = inspect.signature(original).bind(dataset, *args, **kwargs)
+        if bound.arguments.get("deterministic") is False:
+            bound.arguments["deterministic"] = None
+        return original(*bound.args, **bound.kwargs)
+
+    both._ShuffleAndRepeatDataset = apart
+    parts.wrap(readers.ParallelInterleaveDataset, "__init__", never_sloppy)
+    parts.wrap(datasets, "with_options", with_options)
+    for name in ("map", "interleave"):
+        parts.wrap(datasets, name, by_default)
 
 
 def of_its_own(tf, pair, seed):
@@ -107,7 +154,7 @@ def _repeats(data):
 
 def give_seed(seed, one_order=False):
     """Gives a seed to each `Dataset.shuffle` that has none: the same data come in the same order then, whatever the
-    seed of the whole program is. With `one_order` each pass has that of the first.
+    seed of the whole program is, and however fast its threads are. With `one_order` each pass has that of the first.
     """
     tf = importlib.import_module("tensorflow")
     seeds = importlib.import_module("tensorflow.python.data.util.random_seed")
@@ -119,6 +166,7 @@ def give_seed(seed, one_order=False):
             args, kwargs["reshuffle_each_iteration"] = args[1:], False
         return original(dataset, buffer_size, seed if given is None else given, *args, **kwargs)
 
+    in_order(datasets)
     parts.wrap(datasets, "shuffle", shuffle)
     parts.wrap(seeds, "get_seed", lambda original, seed: of_its_own(tf, original(seed), seed))
 
