@@ -201,3 +201,21 @@ def test_a_shuffle_and_a_repetition_in_one_are_told(shuffles: Any, monkeypatch: 
     both(Data(), 8, 3, 5)
     both(Data().repeat(2), 8)
     assert noted == [[8, True, True, False, 5], [8, False, True, True, None]]
+
+
+def test_shuffles_are_told_from_the_first_to_the_last(shuffles: Any) -> None:
+    """As the graph of an Estimator tells them, which sees them made: files are shuffled before examples."""
+
+    class Data:
+        def __init__(self, before: list[Any], mark: list[Any] | None = None) -> None:
+            self.before = before
+            if mark is not None:
+                setattr(self, shuffles.MARK, mark)
+
+        def _inputs(self) -> list[Any]:
+            return self.before
+
+    tf = SimpleNamespace(data=SimpleNamespace(Dataset=Data))
+    files, examples = [4, False, True, False, None], [64, False, True, False, None]
+    data = Data([Data([Data([Data([])], files)])], examples)
+    assert shuffles.of(tf, Data([data])) == [files, examples]

@@ -181,8 +181,8 @@ def _number(tf, value):
 
 
 def of(tf, data):
-    """[[buffer, seeded, another order each time, several passes, seed]] of the shuffles behind a dataset; None where it
-    is no dataset.
+    """[[buffer, seeded, another order each time, several passes, seed]] of the shuffles behind a dataset, the first of
+    them first, as they were made; None where it is no dataset.
     """
     data = getattr(data, "_original_dataset", data)
     if not isinstance(data, tf.data.Dataset):
@@ -194,4 +194,4 @@ def of(tf, data):
         if mark is not None:
             found.append(mark)
         waiting.extend(one._inputs())
-    return found
+    return found[::-1]
