@@ -141,6 +141,15 @@ def test_other_batch_sizes_or_no_examples_are_inconclusive() -> None:
     assert judge((Counter(), Counter())).status is Status.INCONCLUSIVE
 
 
+def test_an_example_that_is_missing_is_different_though_the_last_batch_is_smaller_then() -> None:
+    other = run(migrated_of(PROGRAM, data_seed=2, batch_size=8))
+    level = judge((epochs(2), epochs(2, size=5)), epochs(2), theirs=other)
+    assert level.status is Status.DIFFERENT and "1 examples are not read as often" in level.summary
+    # Where how often each is read is chance, nobody knows.
+    level = judge((epochs(2), epochs(2, size=5)), UNEVEN, theirs=other)
+    assert level.status is Status.INCONCLUSIVE
+
+
 def test_examples_decide_nothing_where_the_order_is_fixed() -> None:
     assert judge((epochs(2), epochs(2)), random_order=False).status is Status.DIFFERENT
 

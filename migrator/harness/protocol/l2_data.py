@@ -302,8 +302,10 @@ def _same_sizes(original: Recording, migrated: Recording) -> bool:
 def _random_order(original: Recording, migrated: Recording, examples: Examples) -> LevelResult | None:
     """What the examples say where the order is random; None if they say nothing."""
     ours, theirs = Counter(examples.original), Counter(examples.migrated)
-    if not ours or not theirs or not _same_sizes(original, migrated):
+    if not ours or not theirs:
         return None
+    if not _same_sizes(original, migrated):
+        return _read_otherwise(original, migrated, examples) if ours != theirs else None
     mixed = _ordered_otherwise(original, migrated, examples) or _shuffled_otherwise(original, migrated, examples)
     if mixed is not None:
         return mixed
@@ -314,6 +316,21 @@ def _random_order(original: Recording, migrated: Recording, examples: Examples) 
     if ours == theirs:
         summary = f"the same {len(ours)} distinct examples, each read as often, in batches of the same sizes; {tail}"
         return LevelResult(ID, TITLE, Status.EQUIVALENT, summary, Reason.ORDER_DIFFERS, notes=(order,))
+    otherwise = _read_otherwise(original, migrated, examples)
+    if otherwise is not None:
+        return otherwise
+    if ours.keys() == theirs.keys():
+        summary = f"the same {len(ours)} distinct examples in batches of the same sizes; {tail}"
+        often = "how often each example is read, which is random in the original or cut off within an epoch"
+        return LevelResult(ID, TITLE, Status.EQUIVALENT, summary, Reason.ORDER_DIFFERS, notes=(order, often))
+    return None
+
+
+def _read_otherwise(original: Recording, migrated: Recording, examples: Examples) -> LevelResult | None:
+    """DIFFERENT where how often the original reads each example is not random, and the migrated program, whose examples
+    are not the same, reads them otherwise; None where nobody knows.
+    """
+    ours, theirs = Counter(examples.original), Counter(examples.migrated)
     if examples.settled or examples.uneven:
         others = len((ours - theirs) | (theirs - ours))
         first = Divergence(
@@ -332,10 +349,6 @@ def _random_order(original: Recording, migrated: Recording, examples: Examples) 
             "which is not random there"
         )
         return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=(first,))
-    if ours.keys() == theirs.keys():
-        summary = f"the same {len(ours)} distinct examples in batches of the same sizes; {tail}"
-        often = "how often each example is read, which is random in the original or cut off within an epoch"
-        return LevelResult(ID, TITLE, Status.EQUIVALENT, summary, Reason.ORDER_DIFFERS, notes=(order, often))
     return None
 
 
