@@ -348,6 +348,12 @@ def _read_otherwise(original: Recording, migrated: Recording, examples: Examples
             f"{others} examples are not read as often as in the original: {first.migrated}, against {first.original}, "
             "which is not random there"
         )
+        new, missing = theirs.keys() - ours.keys(), ours.keys() - theirs.keys()
+        if new:
+            summary = (
+                f"{len(new)} of the {len(theirs)} examples that the migrated program reads are none of the original's, "
+                f"and {len(missing)} of its {len(ours)} are not among them"
+            )
         return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=(first,))
     return None
 
