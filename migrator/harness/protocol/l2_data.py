@@ -546,7 +546,10 @@ def of_one_seed(level: LevelResult, original: Recording, migrated: Recording) ->
     """L2 of an original with a random order of which the examples say nothing, when each shuffle of both programs was
     given the same seed: then equal pipelines read equal batches, bit for bit. Others leave the level as it was.
     """
-    how = "where the shuffles of both programs are given one seed; by themselves both read in a random order"
+    how = (
+        "where the shuffles of both programs are given one seed, and each pass has the order of the first; "
+        "by themselves both read in a random order"
+    )
     order = "the order of the examples, which is random in the original"
     return _of_short_runs(level, original, migrated, how, order) or level
 
