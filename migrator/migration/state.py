@@ -205,6 +205,7 @@ class GroupState:
                 layer_names=self.layer_names,
                 own=self.own_weights,
                 hparams=self.hparams.methods,
+                by_name=any(program.asks_for_weights for program in group.programs),
                 divided=self.loop.own and any(divides_batches(program, self.asked) for program in group.programs),
             )
             for path, file in group.files.items()

@@ -14,6 +14,7 @@ _WITHOUT_VARIABLES = tuple(
     f"tf.keras.{name}." for name in ("losses", "metrics", "optimizers", "backend", "initializers", "regularizers")
 )
 _MAKING = ("tf.keras.", "tf.layers.", "tf.contrib.", "tf.feature_column.", "tf.nn.rnn_cell.", "tf.Variable")
+_LINEAR = "tf.feature_column.linear_model"
 _MAKING_TOO = frozenset({"tf.get_variable", "tf.make_template", "tf.Module", "tf.import_graph_def"})
 _LAYERS = (
     *("tf.layers.", "tf.keras.layers.", "tf.contrib.layers.", "tf.contrib.slim.", "tf.nn.rnn_cell.", "tf.contrib.rnn."),
@@ -47,12 +48,28 @@ def _makes(file: ParsedFile, node: cst.CSTNode, seen: set[str]) -> bool:
 
 def is_making(symbol: str) -> bool:
     """Whether a symbol of TensorFlow makes variables that are trained, or is a layer."""
-    if symbol in ("tf.get_variable", "tf.Variable", "tf.feature_column.input_layer", "tf.feature_column.linear_model"):
+    if symbol in ("tf.get_variable", "tf.Variable", "tf.feature_column.input_layer", _LINEAR):
         return True
     last = symbol.rpartition(".")[2]
     if last.endswith(("initializer", "regularizer", "optimize_loss", "apply_regularization", "arg_scope")):
         return False
     return symbol.startswith(_LAYERS)
+
+
+def is_one_linear_model(file: ParsedFile, function: cst.FunctionDef) -> bool:
+    """Whether a weighted sum of feature columns has all variables that a model_fn trains, as far as its calls tell."""
+    symbols = [(call, file.imports.resolve(call.func)) for call in calls_in(function.body)]
+    others = [(call, symbol) for call, symbol in symbols if symbol != _LINEAR]
+    return len(symbols) - len(others) == 1 and all(
+        not is_making(symbol) if symbol is not None else _is_plain(call.func) for call, symbol in others
+    )
+
+
+def _is_plain(func: cst.BaseExpression) -> bool:
+    """Whether something is called that TensorFlow has no part in: a method of a tensor or a dict, or a builtin."""
+    if isinstance(func, cst.Attribute):
+        return func.attr.value in _METHODS
+    return isinstance(func, cst.Name) and hasattr(builtins, func.value)
 
 
 def _is_trainable_false(arg: cst.Arg) -> bool:

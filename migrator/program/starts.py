@@ -16,6 +16,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {"get_variable_value": ("name",), "ge
 _GLOBAL_STEP = "global_step"
 _FILES = "model.ckpt"
 _NEWEST = "tf.train.latest_checkpoint"
+_ALL = ("all_model_checkpoint_paths", "all_model_checkpoint_timestamps")  # a native program tells of the newest alone
 _READERS = ("tf.train.load_checkpoint", "tf.train.load_variable", "tf.train.list_variables")
 
 
@@ -26,9 +27,25 @@ def asks_global_step(file: ParsedFile, node: cst.BaseExpression | None) -> bool:
     )
 
 
+def asks_for_weights(file: ParsedFile, method: str, node: cst.BaseExpression | None) -> bool:
+    """Whether a method of an Estimator asks for a variable that a column of a linear model has, or for its bias.
+
+    These end in the same words whatever the column is called: "linear/linear_model/%s/weights" and
+    "linear/linear_model/bias_weights".
+    """
+    if method != "get_variable_value" or node is None:
+        return False
+    texts = [one for one in nodes_in(node) if isinstance(one, (cst.SimpleString, cst.FormattedStringText))]
+    last = max(texts, key=file.position, default=None)
+    if last is None:
+        return False
+    text = last.value if isinstance(last, cst.FormattedStringText) else string(last)
+    return isinstance(text, str) and text.rpartition("/")[2] in ("weights", "bias_weights")
+
+
 def checkpoint_reads(file: ParsedFile) -> list[Blocked]:
     """What looks for checkpoints, or for variables in them, by names that a native program does not write (TFM853)."""
-    words = (_FILES, *(name.rpartition(".")[2] for name in (*_READERS, _NEWEST)))
+    words = (_FILES, *_ALL, *(name.rpartition(".")[2] for name in (*_READERS, _NEWEST)))
     if not any(word in file.text for word in words):
         return []
     message = "a checkpoint has these names in TensorFlow 1 only: the bridge keeps them"
@@ -37,7 +54,12 @@ def checkpoint_reads(file: ParsedFile) -> list[Blocked]:
     paths = [one for one in strings if len(str(string(one)).split()) == 1]  # no help text, no docstring
     newest = [call for call in calls_in(file.module) if file.imports.tensorflow(call.func) == _NEWEST]
     apart = [call for call in newest if any(_is_taken_apart(file, one) for one in _mentions(file, call))]
-    return [Blocked("TFM853", node, message) for node in (*calls, *paths, *apart)]
+    every = [node for node in nodes_in(file.module) if isinstance(node, cst.Attribute) and node.attr.value in _ALL]
+    told = "a native program keeps the path of its newest checkpoint only: use the bridge"
+    return [
+        *(Blocked("TFM853", node, message) for node in (*calls, *paths, *apart)),
+        *(Blocked("TFM853", node, told) for node in every),
+    ]
 
 
 def _mentions(file: ParsedFile, value: cst.BaseExpression) -> list[cst.CSTNode]:

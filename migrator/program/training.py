@@ -33,7 +33,7 @@ from migrator.program.scopes import (
     rebound,
 )
 from migrator.program.session_config import Session, read_session
-from migrator.program.starts import VARIABLES
+from migrator.program.starts import VARIABLES, asks_for_weights
 from migrator.program.tensor_names import tensor_names
 from migrator.rules.hooks import Hooks, Tensors, read_hooks, unused_reports
 from migrator.walking import of_kinds, walk
@@ -250,6 +250,11 @@ class TrainingProgram:
         """What is done with the Estimator, and the scope that it is done in."""
         lent = [(use, one.function) for one in self.lent for use in one.uses]
         return [*((use, self.scope) for use in self.uses), *lent]
+
+    @property
+    def asks_for_weights(self) -> bool:
+        """Whether the Estimator is asked for the weights of a linear model, by the names of its columns."""
+        return any(asks_for_weights(self.file, use.method, use.arguments.get("name")) for use in self.all_uses)
 
     def may_read(self, other: TrainingProgram) -> bool:
         """Whether another Estimator of the scope trains in the model_dir of this one between its being made and being

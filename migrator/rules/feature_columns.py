@@ -101,19 +101,18 @@ class Bias(tf.keras.layers.Layer):
     def call(self, inputs):
         return inputs + self.bias
 '''
-_FOR_COLUMN = "    for column in sorted(columns, key=lambda column: column.name):\n"
 _LINEAR_MODEL = '''\
 def {name}(features, columns, units=1, sparse_combiner="sum"):
     """Returns a weighted sum of feature columns, with a weight for every number and for every category."""
     terms = []
     for column in sorted(columns, key=lambda column: column.name):
-        if hasattr(column, "num_buckets"):  # categories
+{first}        if hasattr(column, "num_buckets"):  # categories
             column = tf.feature_column.embedding_column(column, units, sparse_combiner, tf.zeros_initializer())
-            terms.append(tf.keras.layers.DenseFeatures(column)(features))
+            terms.append(tf.keras.layers.DenseFeatures(column{named})({read}))
         else:
-            weights = tf.keras.layers.Dense(units, use_bias=False, kernel_initializer="zeros")
-            terms.append(weights(tf.keras.layers.DenseFeatures(column)(features)))
-    return Bias()(tf.add_n(terms))
+            weights = tf.keras.layers.Dense(units, use_bias=False, kernel_initializer="zeros"{named})
+            terms.append(weights(tf.keras.layers.DenseFeatures(column)({read})))
+    return {bias}(tf.add_n(terms))
 '''
 
 
@@ -126,11 +125,18 @@ def _linear_model(site: Site) -> cst.BaseExpression:
         raise Blocked("TFM243", site.original, "`trainable` of `tf.feature_column.linear_model` is not carried over")
     if "features" not in new or "feature_columns" not in new:
         raise Blocked("TFM243", site.original, "`tf.feature_column.linear_model` takes features and columns")
-    model = _LINEAR_MODEL.replace("Bias()", f"{site.helper('Bias', _BIAS)}()")
+    first, named, read = "", "", "features"
     if site.training.exports:
-        read = "{key: features[key] for key in tf.feature_column.make_parse_example_spec([column])}"
-        model = model.replace("DenseFeatures(column)(features)", "DenseFeatures(column)(read)")
-        model = model.replace(_FOR_COLUMN, f"{_FOR_COLUMN}        read = {read}\n")
+        read = "read"
+        wanted = "{key: features[key] for key in tf.feature_column.make_parse_example_spec([column])}"
+        first = f"        read = {wanted}\n"
+    bias = f"{site.helper('Bias', _BIAS)}()"
+    if site.training.by_name:
+        first += "        name = column.name\n"
+        named, bias = ", name=name", f'{bias[:-1]}name="bias_weights")'
+    model = _LINEAR_MODEL
+    for key, text in (("{first}", first), ("{named}", named), ("{read}", read), ("{bias}", bias)):
+        model = model.replace(key, text)
     arguments = [site.code(new["features"]), site.code(new["feature_columns"])]
     arguments += [f"{key}={site.code(new[key])}" for key in ("units", "sparse_combiner") if key in new]
     return expression(call_text(site.helper("linear_model", model), arguments))

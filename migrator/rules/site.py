@@ -30,6 +30,7 @@ class TrainingContext:
     how many steps `fit` makes in one go, `of_execution` is how many it always makes, `divided` that replicas divide the
     batches of one device, `resumes` that a training may go on from a checkpoint, `on_mesh` that the devices of a mesh
     compute each step as one, `fused` that one operation may update a variable (meshes have none, TPUs none for rows).
+    `by_name` says that the weights of linear models are asked for by the names of their columns.
     `layer_names` are those of layers that share theirs with others of the model, by call, and `hparams` the methods
     that the program calls of its HParams. `own` are the weights that the network makes by itself.
     """
@@ -58,6 +59,7 @@ class TrainingContext:
     layer_names: Mapping[cst.CSTNode, str] = field(default_factory=dict)
     on_mesh: bool = False
     fused: bool = True
+    by_name: bool = False
     hparams: frozenset[str] = frozenset()
     own: OwnWeights = field(default_factory=OwnWeights)
     _names: dict[str, str] = field(default_factory=dict)

@@ -431,6 +431,17 @@ def export_model(name: str, signatures: Sequence[str], indent: str, named: bool 
     return "\n".join(lines) + "\n"
 
 
+def weights_of(name: str, indent: str) -> str:
+    """The function that finds weights of a linear model by the names that TensorFlow 1 gave them, as source text."""
+    lines = (
+        f"def {name}(model, name):",
+        f'{indent}"""Returns the weights of a column, or the bias, by the name that their variable had."""',
+        f'{indent}scope, variable = name.split("/")[-2:]',
+        f'{indent}return model.get_layer(scope if variable == "weights" else variable).get_weights()[0]',
+    )
+    return "\n".join(lines) + "\n"
+
+
 def saving(predictor: str, signatures: Sequence[str], indent: str, depth: int) -> str:
     """The lines that write what `serving` makes of a predictor to a new folder `path` in `folder`."""
     served = ", ".join(f'"{signature}": serve' for signature in signatures)

@@ -17,10 +17,12 @@ from migrator.names.bindings import bound_in
 from migrator.program.calls import is_none
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
+from migrator.program.model_variables import is_one_linear_model
 from migrator.program.parsed import Blocked, names_in
-from migrator.program.starts import VARIABLES, asks_global_step
+from migrator.program.starts import VARIABLES, asks_for_weights, asks_global_step
 from migrator.program.training import Lent, TrainAndEvaluate, Use, bindings
 from migrator.rules.arrays import is_array_input
+from migrator.targets import setup
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated
 
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
@@ -208,6 +210,10 @@ def _variables(draft: Draft, use: Use) -> cst.BaseExpression:
     call_node, name = use.place.call, use.arguments.get("name")
     if use.method == "get_variable_value" and asks_global_step(draft.file, name):
         return cst.parse_expression(f"int({draft.model_name}.optimizer.iterations.numpy())")
+    if asks_for_weights(draft.file, use.method, name) and name is not None and not draft.target.mesh:
+        if is_one_linear_model(draft.program.model_file, draft.program.model_fn):
+            asked = draft.helper("weights_of", lambda free: setup.weights_of(free, draft.indent))
+            return cst.parse_expression(f"{asked}({draft.model_name}, {draft.text(name)})")
     message = "variables have these names in TensorFlow 1 only: use the bridge"
     raise Blocked("TFM853", call_node, message)
 

@@ -33,6 +33,7 @@ from migrator.program.shared import runs_in_both
 from migrator.program.starts import checkpoint_reads
 from migrator.program.telling import shown_modules
 from migrator.rules.initializers import shared_initializers
+from migrator.rules.predictors import looked_into
 
 #: What stands in the way of a strategy that the program asks for.
 _OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721", "TFM790")
@@ -99,7 +100,7 @@ class NativeMigration(GroupState):
         inputs.tell_shuffles(self, zip(self.drivers, self.strategies))
         for path, file in self.group.files.items():
             write_summaries(self, path, file)
-            self.problems[path] += checkpoint_reads(file)
+            self.problems[path] += [*checkpoint_reads(file), *looked_into(file)]
             self.remarks[path] += shared_initializers(file)
             shown = {node: cst.parse_expression(name) for node, name in shown_modules(file).items()}
             self.rewriters[path].replaced.update(shown)
