@@ -19,6 +19,7 @@ from migrator.program.model_reference import ModelReference
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.training import Flowing, FlowingUse, TrainingProgram
 from migrator.rules.batches import LOSS_OF_EXAMPLES, check_batches, reads_batch
+from migrator.rules.datasets import runs_python
 from migrator.targets import setup
 from migrator.targets.keras_estimator import ObjectShape, keras_estimator
 from migrator.targets.plan import primary
@@ -88,6 +89,7 @@ def emit_flowing(
         chooses="checkpoint_path" in asks,
         of_keys="predict_keys" in asks,
         whole="yield_single_examples" in asks,
+        on_demand=runs_python(project.files),
     )
     name = helper("KerasEstimator", partial(keras_estimator, indent=indent, shape=shape))
     expressions: dict[Path, dict[cst.CSTNode, cst.BaseExpression]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -125,10 +126,14 @@ def emit_model_function(
 _INPUTS_OF = '''\
 def {name}(outputs, features):
     """Returns the features that outputs are computed from; a client need not send the others."""
-    sources = [tf.keras.utils.get_source_inputs(output) for output in tf.nest.flatten(outputs)]
+{plain}    sources = [tf.keras.utils.get_source_inputs(output) for output in tf.nest.flatten(outputs)]
     read = {id(tensor) for tensors in sources for tensor in tensors}
     return {name: tensor for name, tensor in features.items() if id(tensor) in read}
 '''
+_PLAIN = """\
+    if not isinstance(features, dict):
+        return features
+"""
 _READ_ELSEWHERE = (
     "tf.losses.",
     "tf.metrics.",
@@ -305,7 +310,8 @@ class _Emitter:
                     name = free("predictions", self.file.names | names_in(function.node))
                     lines.append(f"{name} = {predicted}")
                     predicted = name
-                inputs = f"{self.rewriter.training.helper('inputs_of', _INPUTS_OF)}({predicted}, {inputs})"
+                text = _INPUTS_OF.replace("{plain}", _PLAIN if self._takes_tensors_too() else "")
+                inputs = f"{self.rewriter.training.helper('inputs_of', text)}({predicted}, {inputs})"
             result += f", tf.keras.Model({inputs}, {predicted})"
         lines.append(f"return {result}")
         end = statements("\n".join(lines) + "\n", self.file.module)
@@ -523,6 +529,11 @@ class _Emitter:
         features = self.function.parameters.features
         text = bare(self.file.code(self.function.node.body))
         return f"{features}[" in text or "tf.feature_column." in text or "DenseFeatures" in text
+
+    def _takes_tensors_too(self) -> bool:
+        """Whether it is asked what the features are: a dict for some callers, one tensor for others."""
+        text = bare(self.file.code(self.function.node.body))
+        return re.search(rf"\b(?:isinstance|type|hasattr)\({self.function.parameters.features}\b", text) is not None
 
     def _slice(self, roots: set[str]) -> set[int]:
         """The statements that the values of some names can come from."""

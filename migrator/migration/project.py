@@ -26,6 +26,7 @@ from migrator.program.canned import write_out
 from migrator.program.chosen_dropouts import with_chosen_dropouts
 from migrator.program.chosen_partitioners import with_chosen_partitioners
 from migrator.program.derived_estimators import with_functions_for_classes
+from migrator.program.keywords_said import with_keywords_said
 from migrator.program.lives import with_a_name_each
 from migrator.program.local_names import with_symbols_in_place
 from migrator.program.looked_at import without_looks
@@ -89,6 +90,7 @@ def _plain(
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
     file = with_settings_in_place(file, files, elsewhere)
     plain = with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
+    plain = with_keywords_said(plain, files, elsewhere)
     chosen = with_called_tables(with_params_in_place(plain, elsewhere), files, elsewhere, unread)
     if chosen is not plain:  # what stood in a table or in params may be roundabout itself
         plain = with_plain_assignments(reduced(chosen, elsewhere))

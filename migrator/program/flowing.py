@@ -97,7 +97,7 @@ class _FlowReader(ProgramReader):
         models = self._model_fns(bound)
         if not models:
             return []
-        reached = reached_by(self.project, self.mentioning, self.file, self.place.call, frozenset(["train"]))
+        reached = reached_by(self.project, self._in_one_run, self.file, self.place.call, frozenset(["train"]))
         reached.given = [given for given in reached.given if not _is_shown(given)]
         self._check_reached(reached)
         if refused:
@@ -258,6 +258,22 @@ class _FlowReader(ProgramReader):
         kinds = (cst.FunctionDef, cst.ClassDef)
         return {node.name.value for file in self.project.files for node in file.parents if isinstance(node, kinds)}
 
+    def _in_one_run(self, names: Collection[str]) -> list[ParsedFile]:
+        """The files that mention some names, and that may run in a process with the Estimator: an attribute of a script
+        that nobody imports, and that does not come to the Estimator's file, is no attribute that it gets to."""
+        return [file for file in self.mentioning(names) if file not in self._other_scripts]
+
+    @cached_property
+    def _other_scripts(self) -> list[ParsedFile]:
+        return [one for one in self.project.files if one not in self._importing and not self._may_be_imported(one)]
+
+    def _may_be_imported(self, file: ParsedFile) -> bool:
+        """Whether another file names one in an import, or as a string of a module or a path."""
+        stem = file.path.parent.name if file.path.stem == "__init__" else file.path.stem
+        name = rf"\b{re.escape(stem)}\b"
+        named = re.compile(rf"\b(?:import|from)\b.*{name}|[\"'][\w./-]*{name}[\w./]*[\"']")
+        return any(other is not file and named.search(other.text) for other in self.project.files)
+
     def _imports(self, file: ParsedFile, origin: str, of: ParsedFile) -> bool:
         module = origin
         while module:
@@ -310,7 +326,7 @@ class _FlowReader(ProgramReader):
         """Refuses a spec or a RunConfig that gets to other calls than some, or that is asked for anything else than
         some attributes."""
         returning = frozenset(["replace"]) if asks else frozenset[str]()
-        reached = reached_by(self.project, self.mentioning, file, made, returning)
+        reached = reached_by(self.project, self._in_one_run, file, made, returning)
         others = [one.value for one in reached.given if not any(one.call is other for other in to)]
         others += [asked.node for asked in reached.asked if asked.node not in asks]
         for node in [*others, *(node for _, node in reached.unknown)]:
@@ -347,7 +363,7 @@ class _FlowReader(ProgramReader):
         calls = self._made_configs(given)
         replaced = {made.func for _, made in calls if isinstance(made.func, cst.Attribute)}
         for file, made in calls:
-            reached = reached_by(self.project, self.mentioning, file, made, frozenset(["replace"]))
+            reached = reached_by(self.project, self._in_one_run, file, made, frozenset(["replace"]))
             reads = [one for one in reached.asked if one.name == "model_dir" and _is_read(one)]
             self.config_asks += [(one.file, one.node) for one in reads]
             asks = {*replaced, *(one.node for one in reads)}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap
 from migrator.program.calls import bind, is_none
-from migrator.program.parsed import Blocked
+from migrator.program.parsed import Blocked, ParsedFile
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, expression
 
@@ -83,6 +85,15 @@ _QUEUES = (
     "tf.contrib.learn.read_batch_record_features",
     "tf.contrib.learn.io.read_batch_features",
 )
+
+
+#: What asks Python code for the elements of a dataset.
+_PYTHON = ("from_generator", "py_func", "py_function", "numpy_function")
+
+
+def runs_python(files: Iterable[ParsedFile]) -> bool:
+    """Whether datasets of some files may ask Python code for their elements, which may look at what else is done."""
+    return any(word in file.bare for file in files for word in _PYTHON)
 
 
 def applied(original: cst.Call, updated: cst.Call, imports: ImportMap) -> cst.BaseExpression:

@@ -23,6 +23,7 @@ class ObjectShape:
     - `asks_checkpoint`: the path of the newest checkpoint is asked for
     - `chooses`: evaluations or predictions are of a checkpoint that is named
     - `of_keys`, `whole`: predictions may be some only, and those of whole batches
+    - `on_demand`: Python code may make the examples that are predicted from, see setup.without_prefetch
     """
 
     counted: str
@@ -40,6 +41,7 @@ class ObjectShape:
     chooses: bool = False
     of_keys: bool = False
     whole: bool = False
+    on_demand: bool = False
 
     @property
     def numbered(self) -> bool:
@@ -270,7 +272,8 @@ def _predict(shape: ObjectShape) -> str:
     body = [
         '"""Yields the predictions for one example after the other."""',
         f"dataset, _, predictor = self._begin(input_fn{passed})",
-        "for batch in dataset:",
+        *(setup.without_prefetch() if shape.on_demand else []),
+        f"for batch in {'dataset.with_options(options)' if shape.on_demand else 'dataset'}:",
         "    features = batch[0] if isinstance(batch, tuple) else batch",
         "    predictions = predictor.predict_on_batch(features)",
         *_deeper([*(setup.of_keys() if shape.of_keys else []), *(whole if shape.whole else []), *each]),

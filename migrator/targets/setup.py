@@ -316,18 +316,20 @@ def predict(
     batches: bool = False,
     named: bool = False,
     keys: bool = False,
+    on_demand: bool = False,
 ) -> str:
     """The generator that answers example by example, as Estimator.predict does, as source text.
 
     With `keys` it takes the keys that are asked for, as `predict_keys`. `named` says that the model is one of the
     program's own, whose Estimator answered by the names of its outputs.
     With `callbacks` it takes some, and tells them of every batch; one may end it where `stops` says so. With `batches`
-    it answers batch by batch.
+    it answers batch by batch, with `on_demand` it takes no example before it is asked for (see without_prefetch).
     """
+    data = "dataset.with_options(options)" if on_demand else "dataset"
     lines = [
         f"def {name}(predictor, dataset):",
         f'{indent}"""Yields the predictions for one example after the other."""',
-        f"{indent}for batch in dataset:",
+        f"{indent}for batch in {data}:",
         f"{indent * 2}features = batch[0] if isinstance(batch, tuple) else batch",
         f"{indent * 2}predictions = predictor.predict_on_batch(features)",
     ]
@@ -341,7 +343,7 @@ def predict(
         lines[2:3] = [
             f"{indent}callbacks = tf.keras.callbacks.CallbackList(callbacks, model=predictor)",
             f"{indent}callbacks.on_predict_begin()",
-            f"{indent}for step, batch in enumerate(dataset):",
+            f"{indent}for step, batch in enumerate({data}):",
             f"{indent * 2}callbacks.on_predict_batch_begin(step)",
         ]
         lines.append(f"{indent * 2}callbacks.on_predict_batch_end(step)")
@@ -355,7 +357,20 @@ def predict(
         lines += [f"{indent * 2}if predictor.stop_training:", f"{indent * 3}break"]
     if callbacks:
         lines.append(f"{indent}callbacks.on_predict_end()")
+    if on_demand:
+        lines[2:2] = [f"{indent}{line}" for line in without_prefetch()]
     return "\n".join(lines) + "\n"
+
+
+def without_prefetch() -> list[str]:
+    """The lines that make the `options` of a dataset which takes no example before it is asked for.
+
+    TensorFlow 2 reads one ahead by itself: a generator that gives what its caller sets in between would give the last.
+    """
+    return [
+        "options = tf.data.Options()",
+        "options.experimental_optimization.inject_prefetch = False  # Python code gives each example when it is wanted",
+    ]
 
 
 def of_keys() -> list[str]:

@@ -8,7 +8,7 @@ import weakref
 
 import tensorflow as tf
 
-from .graph import Graph, operations_behind
+from .graph import Graph, operations_behind, without_prefetch
 
 
 def call_with_known_arguments(function, **arguments):
@@ -117,7 +117,7 @@ class Data:
 
     def dataset(self):
         """The dataset of the input_fn, which is not called again for it."""
-        return self.graph.function.prune([], self._dataset)()
+        return without_prefetch(self.graph.function.prune([], self._dataset)(), self.graph.graph)
 
     @property
     def endless(self):

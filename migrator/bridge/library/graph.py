@@ -264,6 +264,19 @@ def let_keras_see_tensorflow_1():
         tf.compat.v1.layers.Layer.add_weight = add_weight
 
 
+def without_prefetch(dataset, graph):
+    """A dataset of a graph that takes no element before it is asked for, where Python code makes the elements.
+
+    TensorFlow 2 reads one ahead by itself: a generator that gives what its caller sets in between would give the last.
+    """
+    made = (node for function in graph._functions.values() for node in function.cached_definition.node_def)
+    if not any("PyFunc" in node.op for node in made):
+        return dataset
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    return dataset.with_options(options)
+
+
 def let_iterators_start_with_the_graph():
     """Lets a one-shot iterator of TensorFlow 1 code begin where the tables of its graph do.
 
@@ -278,6 +291,7 @@ def let_iterators_start_with_the_graph():
             graph = tf.compat.v1.get_default_graph()
             if tf.executing_eagerly() or not getattr(graph, "name", "").startswith("wrapped_function"):
                 return make(dataset)
+            dataset = without_prefetch(dataset, graph)
             made = tf.data.experimental.to_variant(dataset)  # where files are imported, as the case may be
             dataset = tf.data.experimental.from_variant(made, dataset.element_spec)
             iterator = tf.compat.v1.data.make_initializable_iterator(dataset)

@@ -11,6 +11,7 @@ from migrator.program.calls import is_false, is_none
 from migrator.program.parsed import Blocked
 from migrator.program.training import TrainingProgram, Use
 from migrator.rules.batches import check_batches, reads_batch, static_batches
+from migrator.rules.datasets import runs_python
 from migrator.rules.executions import know_their_sizes
 from migrator.targets import dtensor, setup
 from migrator.targets.choosing import divides_batches, draws_batches
@@ -77,6 +78,7 @@ def _predict(draft: Draft) -> None:
             batches=whole,
             named=ready,
             keys=bool(asked),
+            on_demand=runs_python(draft.project.files),
         )
         draft.helper(wanted, make)
 
