@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 import libcst as cst
 
@@ -58,6 +58,9 @@ _READ = ("model_dir", "params")  # attributes
 _CALLED = (*_PHASES, *EXPORTS, "latest_checkpoint")
 _SETTINGS = ("model_dir", "save_checkpoints_steps", "tf_random_seed")
 _SURROUNDS = re.compile(r"\.as_default\(|\.scope\(|Session\(")  # graphs, strategies, sessions
+_IMPORTS = re.compile(r"\b(?:import|from)\b(?:[^\n(\\]|\\\n|\([^)]*\))*")
+_STRINGS = re.compile(r"[\"']([\w./-]+)[\"']")
+_WORD = re.compile(r"\w+")
 _SCRIPTS = 12  # are evaluated; what further ones give is not known
 _SHOW = ("print", "repr", "str")
 _CHOSEN = ("checkpoint_path", "predict_keys", "yield_single_examples")
@@ -261,18 +264,15 @@ class _FlowReader(ProgramReader):
     def _in_one_run(self, names: Collection[str]) -> list[ParsedFile]:
         """The files that mention some names, and that may run in a process with the Estimator: an attribute of a script
         that nobody imports, and that does not come to the Estimator's file, is no attribute that it gets to."""
-        return [file for file in self.mentioning(names) if file not in self._other_scripts]
-
-    @cached_property
-    def _other_scripts(self) -> list[ParsedFile]:
-        return [one for one in self.project.files if one not in self._importing and not self._may_be_imported(one)]
+        found = self.mentioning(names)
+        known = [file for file in found if file in self.project.files]
+        others = {file.path for file in known if file not in self._importing and not self._may_be_imported(file)}
+        return [file for file in found if file.path not in others]
 
     def _may_be_imported(self, file: ParsedFile) -> bool:
         """Whether another file names one in an import, or as a string of a module or a path."""
         stem = file.path.parent.name if file.path.stem == "__init__" else file.path.stem
-        name = rf"\b{re.escape(stem)}\b"
-        named = re.compile(rf"\b(?:import|from)\b.*{name}|[\"'][\w./-]*{name}[\w./]*[\"']")
-        return any(other is not file and named.search(other.text) for other in self.project.files)
+        return any(other is not file and stem in _modules_in(other.text) for other in self.project.files)
 
     def _imports(self, file: ParsedFile, origin: str, of: ParsedFile) -> bool:
         module = origin
@@ -653,6 +653,13 @@ def _has_periods(config: Arguments) -> bool:
 
 def _withs(file: ParsedFile) -> list[cst.With]:
     return [node for node in file.parents if isinstance(node, cst.With)]
+
+
+@lru_cache(maxsize=4096)
+def _modules_in(text: str) -> frozenset[str]:
+    """The words of a file's imports, and of its strings that may be a module or a path."""
+    said = [*_IMPORTS.findall(text), *_STRINGS.findall(text)]
+    return frozenset(word for one in said for word in _WORD.findall(one))
 
 
 def _origins(file: ParsedFile) -> list[str]:

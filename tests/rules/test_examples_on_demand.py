@@ -88,7 +88,13 @@ def test_scripts_that_nobody_imports_do_not_share_their_attributes() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["import served", "from served import Served", 'module = __import__("served")', 'exec(open("served.py").read())'],
+    [
+        "import served",
+        "from served import Served",
+        "from . import (\n    tools,\n    served,\n)",
+        'module = __import__("served")',
+        'exec(open("served.py").read())',
+    ],
 )
 def test_scripts_that_another_file_may_run_may_have_its_estimator(line: str) -> None:
     fast, served = SERVE.replace("{name}", "Fast"), SERVE.replace("{name}", "Served")
