@@ -20,7 +20,7 @@ from migrator.program.tpu_programs import without_tpu
 from migrator.program.training import TrainingProgram
 from migrator.targets.registry import AUTO
 
-_WHY = "on a TPU something is in the way"
+_WHY = "the TPU form is blocked"
 
 
 def migrate_group(group: Group, request: Request) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
@@ -41,7 +41,7 @@ def migrate_group(group: Group, request: Request) -> tuple[dict[Path, str], dict
         without_any = Group(_by_flag(group.programs, _WHY), group.files)
         texts, findings = isolated(group, lambda: NativeMigration(without_any, request).run())
         first = next(f for found in native.values() for f in found if f.severity is Severity.MANUAL)
-        why = f"on a TPU something is in the way at {first.path}:{first.line} ({first.code}: {first.message})"
+        why = f"a TPU form is blocked at {first.path}:{first.line} ({first.code}: {first.message})"
         if texts:
             return texts, {
                 path: [replace(f, message=f.message.replace(_WHY, why)) for f in found]

@@ -40,7 +40,7 @@ def _leave_out_iterator(state: GroupState, unpacked: Sequence[Unpacked]) -> None
     for one in unpacked:
         for name in name_nodes(one.scope):
             if name.value == one.hook.value and name is not one.hook and not is_within(name, left_out):
-                raise Blocked("TFM165", name, "the hook is left out, but is used here too")
+                raise Blocked("TFM165", name, "the hook is dropped, but it is used here too")
     own = [one.call.func for one in unpacked]
     others = [
         (file, node)
@@ -62,7 +62,10 @@ def _leave_out_iterator(state: GroupState, unpacked: Sequence[Unpacked]) -> None
         state.write_for_both(path, maker)
         home, owner = initializer.owner
         state.changes[home.path].statements[owner] = [respelled(owner, home.imports)[0]]
-        message = f"`{maker.name.value}` is used at {where.path}:{where.position(node)[0]}, too: it works for both"
+        message = (
+            f"`{maker.name.value}` is also used at {where.path}:{where.position(node)[0]}: it supports "
+            "both TensorFlow versions"
+        )
         state.remarks[path].append(Blocked("TFM615", maker.name, message))
         return
     changes = state.changes[path]

@@ -84,7 +84,7 @@ def write_for_both(state: GroupState, file: ParsedFile, function: cst.FunctionDe
     at_top = [line for line in function.body.body if line in lines]
     first = at_top[0] if at_top else None
     if found.functions or found.fed or len(new) != 1 or first is None:
-        message = "code that stays TensorFlow 1 uses this input function too: give it one of its own"
+        message = "code that stays TensorFlow 1 also uses this input function: give it its own copy"
         raise Blocked("TFM165", function.name, message)
     rewriter = state.rewriters[file.path]
     text = file.code(new[0].visit(rewriter))  # type: ignore[arg-type]

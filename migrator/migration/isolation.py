@@ -39,7 +39,7 @@ def isolated(group: Group, migrate: Callable[[], Made]) -> Made:
                 raise wrong
             lost = undefined(text) if path in group.files else frozenset()
             if lost and (lost := lost - undefined(group.files[path].text)):
-                raise NameError(f"the new program reads {', '.join(sorted(lost))}, which nothing defines")
+                raise NameError(f"the new program reads {', '.join(sorted(lost))}, which is not defined")
         return texts, findings
     except Exception as error:
         message = message_of(error)

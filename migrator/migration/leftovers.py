@@ -150,7 +150,7 @@ def remove_helpers(state: GroupState) -> None:
             if line in file.module.body:
                 state.changes[path].statements[line] = [] if kept is None else [kept]
                 if kept is not None:
-                    message = "the functions of this table are left out; what reads their names goes on with these"
+                    message = "the functions in this table are dropped: what reads their names now uses these"
                     state.remarks[path].append(Blocked("TFM125", line, message))
     for path, file in state.group.files.items():
         gone = {
@@ -195,7 +195,7 @@ def _tell_tests(state: GroupState, maker: cst.FunctionDef) -> None:
         if test is None or test in told:
             continue
         told.add(test)
-        message = f"this tests `{name}`, which made hooks and is left out: the test goes with it"
+        message = f"this test is removed: it tests `{name}`, which made hooks and is dropped"
         state.remarks.setdefault(file.path, []).append(Blocked("TFM125", node, message))
         if file.path not in state.group.files:
             state.outside[file.path] = file
@@ -361,12 +361,12 @@ def write_helper(state: GroupState, stays: Stays) -> None:
     """A helper that stays, without the parameters that told it the mode, and as a mesh wants it."""
     path, name = stays.file.path, stays.node.name.value
     if path not in state.changes:
-        why = "is told the mode" if stays.gone else "makes layers of a mesh"
+        why = "takes the mode" if stays.gone else "creates layers of a mesh"
         raise Blocked("TFM122", stays.node.name, f"`{name}` {why}, but its file is not migrated")
     mentions = mentions_of_functions(state.project, state.everything, {stays.node}) if stays.gone else ()
     for file, node in mentions:
         if not _is_planned(state, file, node):
-            message = f"`{name}` loses the parameter that told it the mode, but is used here too"
+            message = f"`{name}` loses its mode parameter, but is used here too"
             state.problems.setdefault(file.path, []).append(Blocked("TFM122", node, message))
             if file.path not in state.group.files:
                 state.outside[file.path] = file

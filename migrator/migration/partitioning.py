@@ -30,7 +30,7 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
         return None
     if not strategy.parameter_servers:
         file, node, _ = found[0]
-        message = "the partitioner is left out: without parameter servers variables are not split"
+        message = "the partitioner is dropped: without parameter servers variables are not split"
         state.remarks[file.path].append(Blocked("TFM703", node, message))
         return None
     texts: list[str | None] = []
@@ -59,13 +59,13 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
         if text != texts[0]:
             line = first[0].position(first[1])[0]
             message = (
-                f"a second partitioner, which differs from that of line {line}: ParameterServerStrategy takes one, and "
-                "tells it the shape and the type of a variable, not its scope. Give both scopes the same"
+                f"a second partitioner differs from that of line {line}: ParameterServerStrategy supports "
+                "one, which sees shape and type of a variable, not its scope. Use the same in both scopes"
             )
             state.problems[file.path].append(Blocked("TFM702", node, message))
             break
     if texts[0] is not None and own and emitted.unsplit:
-        message = "this is not in the scope of the partitioner, which splits all variables now"
+        message = "this is outside the partitioner's scope, but the partitioner now splits all variables"
         state.remarks[program.model_file.path].append(Blocked("TFM890", emitted.unsplit[0], message))
     return texts[0]
 
@@ -179,17 +179,15 @@ def on_mesh(state: GroupState, program: TrainingProgram, emitted: EmittedModel, 
     parts = file.integer(made.args[0].value) if fixed and isinstance(made, cst.Call) and made.args else None
     new, message = strategy, ""
     if strategy.layouts or strategy.by_size:
-        message = "the partitioner is left out: `--layout` says which variables the devices divide"
+        message = "the partitioner is dropped: `--layout` says which variables are sharded"
     elif emitted.matrices is None:
-        message = "the partitioner is left out, because the names of the layers are not known: give `--layout`"
+        message = "the partitioner is dropped: the names of the layers are unknown; set `--layout`"
     elif state.partitioners or any(one.split is None and (one.table or fixed) for one in emitted.matrices):
-        message = "the partitioner is left out: which variables it has is not known before it runs; `--layout` says it"
+        message = "the partitioner is dropped: its variables are known only at run time; set `--layout`"
     elif len({place.code(one) for place, _, one in found}) > 1:
-        message = (
-            "the partitioner is left out, because there is a second, different one; `--layout` says what is divided"
-        )
+        message = "the partitioner is dropped: there is a second, different one; set `--layout`"
     elif not partitioners.divides_rows(made, file.imports):
-        message = "the partitioner is left out: it divides another axis than the first; `--layout` does that"
+        message = "the partitioner is dropped: it splits another axis than the first; set `--layout`"
     else:
         size = strategy.dimensions[0][1] if strategy.dimensions else parts or 1
         chosen = [one for one in emitted.matrices if one.split and (one.table or fixed)]
@@ -197,16 +195,16 @@ def on_mesh(state: GroupState, program: TrainingProgram, emitted: EmittedModel, 
         whole = ", ".join(f"`{one.name}`" for one in chosen if one.name not in names)
         divided = dtensor.partitioned(strategy, parts, names)
         if divided is None:
-            message = "how many parts the partitioner makes is not known before it runs: say it, as in `--mesh model=2`"
+            message = "the partitioner's number of parts is known only at run time: set it, as in `--mesh model=2`"
         elif not names or size == 1:
-            message = "the partitioner is left out: no variable is known that it divides evenly; `--layout` names some"
+            message = "the partitioner is dropped: no variable is known that it splits evenly; set `--layout`"
         else:
             new = divided
             what = ", ".join(f"`{name}`" for name in names)
             over = f"`{divided.dimensions[0][0]}` of the mesh ({size} parts)"
-            message = f"the rows of {what} are divided over the dimension {over}, as the partitioner divided variables"
+            message = f"the rows of {what} are sharded over the dimension {over}, as the partitioner split variables"
             if whole:
-                message += f"; {whole} of its scope stays whole: that {size} divides its rows is not known (`--layout`)"
+                message += f"; {whole} of its scope stays unsharded: its rows may not divide by {size} (`--layout`)"
     remark = Blocked("TFM795", node, message)
     if remark not in state.remarks[file.path]:
         state.remarks[file.path].append(remark)
@@ -225,13 +223,14 @@ def _check_widths(state: GroupState, program: TrainingProgram, emitted: EmittedM
         for axis, size, what in equal_zip(axes, (one.rows, one.columns), ("rows", "columns")):
             if size is None or axis not in sizes or size % sizes[axis] == 0:
                 continue
-            instead = f"write `{dtensor.UNSHARDED}` for that axis"
+            instead = f"use `{dtensor.UNSHARDED}` for that axis"
             if size == 1:
-                message = f"`{one.name}` has one of its {what}, which `{axis}` cannot divide: {instead}"
+                message = f"`{one.name}` has only one of its {what}, which `{axis}` cannot divide: {instead}"
             else:
                 message = (
-                    f"the {size} {what} of `{one.name}` cannot be divided into the {sizes[axis]} parts of `{axis}`, "
-                    f"and a mesh raises: {instead}, or give `--mesh` a divisor of {size} for `{axis}`"
+                    f"the {size} {what} of `{one.name}` are not divisible by the {sizes[axis]} "
+                    f"parts of `{axis}`, so a mesh raises an error: {instead}, or set `--mesh` to a "
+                    f"divisor of {size} for `{axis}`"
                 )
             state.problems[program.model_file.path].append(Blocked("TFM790", program.model_fn, message))
 
@@ -254,7 +253,7 @@ def _param(state: GroupState, program: TrainingProgram, place: cst.CSTNode, key:
     called = isinstance(params, cst.Call) and isinstance(params.func, cst.Name) and params.func.value == "dict"
     if isinstance(params, cst.Call) and called and all(a.keyword is not None for a in params.args):
         return {a.keyword.value: a.value for a in params.args if a.keyword is not None}.get(key)
-    message = f"the partitioner reads `params` for `{key}`: what these hold is not known before the program runs"
+    message = f"the partitioner reads `{key}` of `params`, whose value is known only at run time"
     raise Blocked("TFM701", place, message)
 
 

@@ -24,7 +24,7 @@ from migrator.program.tpu_programs import on_tpu
 from migrator.program.training import NOT_NAMED, Place, TrainingProgram, is_estimator, read_programs
 from migrator.rules.wrapped import check_not_wrapped
 
-_OF_HOROVOD = "Horovod distributes this program, which has no native form"
+_OF_HOROVOD = "native forms are unsupported for Horovod"
 _PART_OF_PROGRAMS = (
     "tf.estimator.Estimator",
     "tf.estimator.EstimatorSpec",
@@ -107,7 +107,7 @@ def read_all(
                         asked = partial(on_tpu, one, everything.wants_tpus, everything.keras, project.files)
                         read.append(refusals.of(asked, one))
                 elif _is_foreign(place.name):
-                    message = f"`{place.name}` is not carried over yet; TensorFlow 2.16 deleted it"
+                    message = f"`{place.name}` is unsupported, and was removed in TensorFlow 2.16"
                     refusals.refuse("TFM102", place.call, message)
             except Blocked as refusal:
                 refusals.add(refusal)
@@ -120,7 +120,7 @@ def read_all(
             for problem in refusals.found:
                 block(file, problem, place.call)
         for node, name, _ in estimator_subclasses(file):
-            message = f"`{node.name.value}` is derived from `{name}`: the bridge keeps such a class"
+            message = f"`{node.name.value}` is derived from `{name}`: use the bridge"
             block(file, Blocked("TFM181", node.name, message), node)
 
     def flowing_of(program: TrainingProgram) -> list[TrainingProgram]:

@@ -17,8 +17,8 @@ from migrator.program.training import TrainingProgram
 from migrator.targets.choosing import OwnStrategy, own_strategy
 from migrator.targets.plan import Target
 
-_LATE = "which the model is made in the scope of: move this before the model"
-_EARLY = "which the model is made in the scope of: make the strategy before the model, or move this before both"
+_LATE = "but the model is created in its scope: move this before the model"
+_EARLY = "but the model is created in its scope: create the strategy before the model, or move this before both"
 # What tells of devices, or of the cluster, or which TensorFlow this is.
 _DEVICES = (
     *("tf.config.", "tf.distribute.experimental_set_", "tf.enable_", "tf.disable_", "tf.debugging.set_log_device"),
@@ -46,7 +46,7 @@ def into_scope(project: Project, program: TrainingProgram, strategy: Target) -> 
     own = own_strategy(program) if program.config.get("train_distribute") is not None else None
     own = own if own is not None and own.target is strategy else None
     if own is not None and own.choice is not None:
-        message = "the strategy is chosen when the program runs, and the model was made apart from it: make it one"
+        message = "the strategy is chosen at run time, and the model was created without it: choose one"
         raise Blocked("TFM727", own.call, message)
     scoped = scoped_model(project, program, own.name if own is not None and own.elsewhere else None)
     if not scoped.runs:
@@ -70,7 +70,9 @@ def _check_own(program: TrainingProgram, own: OwnStrategy, first: cst.BaseStatem
     """Refuses a strategy that cannot be made before the model."""
     at = program.file.position
     if own.elsewhere and own.line is not None and at(own.line) > at(first):
-        raise Blocked("TFM727", own.call, f"`{own.name}` is made behind the model and read for more, {_LATE}")
+        raise Blocked(
+            "TFM727", own.call, f"`{own.name}` is created after the model and used outside the RunConfig, {_LATE}"
+        )
     _check_unchanged(program, own.call, first, own.line or own.call)
 
 
@@ -82,7 +84,7 @@ def _check_unchanged(
     since, until = (first, place) if at(first) < at(place) else (place, first)
     changed = rebound(program.file, program.scope, node, since, until)
     if changed is not None:
-        raise Blocked("TFM727", changed[1], f"`{changed[0]}` tells of the strategy, {_LATE}")
+        raise Blocked("TFM727", changed[1], f"`{changed[0]}` determines the strategy, {_LATE}")
 
 
 def _check_cluster(project: Project, program: TrainingProgram, first: cst.BaseStatement) -> None:
@@ -101,7 +103,7 @@ def _check_cluster(project: Project, program: TrainingProgram, first: cst.BaseSt
                 if function is not None:
                     called += [where.code(one) for one, where in reach(project, *function).items()]
             if any(says(text, "TF_CONFIG") for text in called):
-                raise Blocked("TFM727", statement, f"TF_CONFIG tells of the strategy, {_LATE}")
+                raise Blocked("TFM727", statement, f"TF_CONFIG determines the strategy, {_LATE}")
 
 
 def _check_devices(project: Project, program: TrainingProgram, first: cst.BaseStatement, place: cst.CSTNode) -> None:
@@ -128,7 +130,7 @@ def _check_steady(
         local = scope if where is file else where.module
         found = _unsteady(project, where, (one, local, where.module), one)
         if found is not None:
-            raise Blocked("TFM727", place, f"`{found}` may decide the devices of the strategy, {_EARLY}")
+            raise Blocked("TFM727", place, f"`{found}` may determine the devices of the strategy, {_EARLY}")
 
 
 def _unsteady(project: Project, file: ParsedFile, scopes: tuple[cst.CSTNode, ...], node: cst.CSTNode) -> str | None:

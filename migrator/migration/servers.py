@@ -38,7 +38,7 @@ def check_data(state: GroupState, program: TrainingProgram) -> None:
         return
     texts = [bare(file.code(one)) for one, file in feeding(state, program, node).items()]
     if not any(_WITHOUT_AN_END.search(text) for text in texts) or any(_ENDS.search(text) for text in texts):
-        message = "it is not known that these data have no end, and a step that finds no batch fails: `.repeat()` them"
+        message = "this data may be finite, and a step without a batch fails: add `.repeat()`"
         raise Blocked("TFM742", node, message)
 
 
@@ -61,11 +61,11 @@ def check_tasks(state: GroupState, program: TrainingProgram, strategy: Target) -
     where, place = min(found, key=lambda one: (one[0] is not program.file, one[0].position(one[1])))
     what = where.code(place).strip().splitlines()[0]
     message = (
-        f"`{what}` differs by task, and on parameter servers one process, the coordinator, makes data and model for "
-        "all: let every worker read all data, shuffled without a seed of the task"
+        f"`{what}` differs by task, but on parameter servers one process, the coordinator, creates data "
+        "and model for all: let every worker read all data, shuffled without a seed of the task"
     )
     if strategy is AUTO:
-        message += "; without `ps` tasks it is right as it is: `--strategy multi-worker-mirrored` or `one-device`"
+        message += "; without `ps` tasks no change is needed: `--strategy multi-worker-mirrored` or `one-device`"
     if where.path not in state.group.files:
         raise Blocked("TFM765", program.place.call, f"{where.path.name}: {message}")
     if message not in [problem.message for problem in state.problems[where.path]]:

@@ -72,6 +72,6 @@ def _check_maker(state: GroupState, file: ParsedFile, node: cst.BaseExpression) 
     mentions = mentions_of_functions(state.project, state.everything, {made[1]})
     for where, mention in mentions:
         if mention not in given | state.everything.serving:
-            message = f"`{made[1].name.value}` is used at {where.path}:{where.position(mention)[0]}, too"
+            message = f"`{made[1].name.value}` is also used at {where.path}:{where.position(mention)[0]}"
             raise Blocked("TFM142", node, f"{message}: give the export a serving function of its own")
     return all(mention in given for _, mention in mentions)

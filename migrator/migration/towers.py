@@ -23,6 +23,6 @@ def migrate_towers(group: Group, request: Request) -> tuple[dict[Path, str], dic
     first = next(one for found in refused.values() for one in found if one.severity is Severity.MANUAL)
     program = group.programs[0]
     why = f"{first.code}: {first.message}"
-    message = f"one device takes the batches of all towers, since no loop over replicas is written ({why})"
+    message = f"one device takes the batches of all towers, since a loop over replicas is unsupported here ({why})"
     remark = program.file.finding("TFM730", Severity.REVIEW, program.place.call, message)
     return texts, {**findings, program.file.path: [*findings.get(program.file.path, []), remark]}

@@ -24,8 +24,8 @@ def check_batches(state: GroupState, program: TrainingProgram) -> None:
             found = differs(one, file.imports, seeded)
             if found is not None:
                 message = (
-                    f"`{file.code(found)}` gives every worker something else, and they divide each batch: "
-                    "give it a seed, or the RunConfig (`tf_random_seed`), the same in all workers"
+                    f"`{file.code(found)}` differs between workers, but they split each batch: set the "
+                    "same seed in all workers, here or as the RunConfig's `tf_random_seed`"
                 )
                 if file.path not in state.group.files:
                     raise Blocked("TFM741", node, message)

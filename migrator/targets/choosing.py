@@ -68,18 +68,18 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
     if asked is AUTO and program.tpu is not None:
         wanted = TPU
     elif asked is AUTO and own is None and program.config.get("eval_distribute") is not None:
-        message = "an evaluation under a strategy that the training does not have: give both, or none"
+        message = "`eval_distribute` without `train_distribute` is unsupported: set both, or neither"
         raise Blocked("TFM704", program.config["eval_distribute"], message)
     _check_evaluations(program, asked)
     if wanted.reads_cluster and wanted is not AUTO:
         _check_uses(program)
     if any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
         if wanted.reads_cluster and wanted is not AUTO:
-            message = "a hook ends the training: on a cluster every worker would have to stop after the same step"
+            message = "a hook stops the training: on a cluster every worker would have to stop at the same step"
             raise Blocked("TFM704", program.place.call, message)
         return ONE_DEVICE if wanted is AUTO else wanted
     if program.model.ready and wanted is TPU:
-        raise Blocked("TFM704", program.place.call, "a Keras model of the program's own is not written for TPUs")
+        raise Blocked("TFM704", program.place.call, "the program's own Keras model is unsupported on TPUs")
     if wanted is not AUTO:
         return wanted
     follows = program.train_and_evaluate is not None or (program.flowing is not None and bool(program.flowing.both))
@@ -91,10 +91,12 @@ def _check_uses(program: TrainingProgram) -> None:
     lent = [use for one in program.lent for use in one.uses]
     for use in (*program.uses, *lent):
         if use.method not in ("train", "evaluate", *VARIABLES) or use in lent or program.train_and_evaluate is not None:
-            message = f"on a cluster this `{use.method}` does not run: train_and_evaluate, or `train` and `evaluate` do"
+            message = (
+                f"`{use.method}` is unsupported on a cluster: use train_and_evaluate, or `train` and `evaluate` only"
+            )
             raise Blocked("TFM704", use.place.call, message)
     if program.uses and program.model.ready:
-        message = "a Keras model of the program's own trains on a cluster by train_and_evaluate only"
+        message = "the program's own Keras model is supported on a cluster only with train_and_evaluate"
         raise Blocked("TFM704", program.place.call, message)
 
 
@@ -102,21 +104,21 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras) -> Targ
     """The target of a program whose loop is one of its own. Raises Blocked (TFM735, TFM737)."""
     place = program.place.call
     if program.lent:
-        message = "the Estimator is handed around, where a loop of its own does not go: leave `--loop custom` out"
+        message = "a custom loop is unsupported for an Estimator passed between functions: leave `--loop custom` out"
         raise Blocked("TFM735", place, message)
     if program.model.ready:
-        message = "a Keras model of the program's own has a loss that is averaged: leave `--loop custom` out"
+        message = "the program's own Keras model has an averaged loss: leave `--loop custom` out"
         raise Blocked("TFM735", place, message)
     if target is AUTO:
         return ONE_DEVICE
     if target.reads_cluster and program.uses and program.variable not in program.file.clusters:
-        message = "a plain `train` has no loop of its own on a cluster: leave `--loop custom` out"
+        message = "a custom loop is unsupported for a plain `train` on a cluster: leave `--loop custom` out"
         raise Blocked("TFM737", program.uses[0].place.call, message)
     if target is not ONE_DEVICE and target.word not in _WITH_LOOPS:
-        message = f"under the {target.word} strategy no loop of the program's own is written yet: `--loop fit`"
+        message = f"a custom loop is unsupported under the {target.word} strategy: use `--loop fit`"
         raise Blocked("TFM737", place, message)
     if target.parameter_servers and program.variable in program.file.clusters:
-        message = "parameter servers that the program makes by hand: no loop of its own is written there: `--loop fit`"
+        message = "a custom loop is unsupported with hand-made parameter servers: use `--loop fit`"
         raise Blocked("TFM737", place, message)
     return target
 
@@ -146,37 +148,35 @@ def for_mesh(program: TrainingProgram, target: Target, keras: Keras) -> Target:
     if keras.number == 3:
         raise Blocked("TFM790", place, "Keras 3 has no DTensor: leave `--keras 3` out")
     if program.lent:
-        raise Blocked("TFM790", place, f"the Estimator is handed around, where no mesh goes: {other}")
+        raise Blocked("TFM790", place, f"an Estimator passed between functions is unsupported on a mesh: {other}")
     if program.model.ready:
-        raise Blocked("TFM790", place, f"a Keras model of the program's own was made without a mesh: {other}")
+        raise Blocked("TFM790", place, f"the program's own Keras model was created without a mesh: {other}")
     if program.tpu is not None:
-        raise Blocked("TFM790", place, f"a program for TPUs is not written for a mesh: {other}")
+        raise Blocked("TFM790", place, f"a TPU program is unsupported on a mesh: {other}")
     distribute = program.config.get("eval_distribute")
     if distribute is not None:
         message = (
-            f"replicas that evaluate whole batches are not written for a mesh: leave `eval_distribute` out, or {other}"
+            f"evaluating whole batches per replica is unsupported on a mesh: leave `eval_distribute` out, or {other}"
         )
         raise Blocked("TFM790", distribute, message)
     distribute = program.config.get("train_distribute")
     own = own_strategy(program)
     if own is not None and distribute is not None:
         if own.target.word != "mirrored":
-            raise Blocked(
-                "TFM790", distribute, f"of strategies a MirroredStrategy becomes a mesh, and no other: {other}"
-            )
+            raise Blocked("TFM790", distribute, f"only a MirroredStrategy becomes a mesh: {other}")
         if own.choice is not None:
-            raise Blocked("TFM790", distribute, f"a strategy that is chosen when the program runs is no mesh: {other}")
+            raise Blocked("TFM790", distribute, f"a strategy chosen at run time is unsupported on a mesh: {other}")
         if own.elsewhere:
-            message = f"`{own.name}` is read for more than the RunConfig, and a mesh is no strategy: {other}"
+            message = f"`{own.name}` is used outside the RunConfig, but a mesh is not a strategy: {other}"
             raise Blocked("TFM790", own.call, message)
     for use in program.all_uses:
         if use.method not in ("train", "evaluate", "predict"):
-            raise Blocked("TFM790", use.place.call, f"`{use.method}` is not written for a mesh (DTensor): {other}")
+            raise Blocked("TFM790", use.place.call, f"`{use.method}` is unsupported on a mesh (DTensor): {other}")
     if all(use.method == "predict" for use in program.all_uses) and program.train_and_evaluate is None:
-        message = f"a program that only predicts has no loop on a mesh, which reads its checkpoints: {other}"
+        message = f"a program that only predicts is unsupported on a mesh: {other}"
         raise Blocked("TFM790", place, message)
     if program.servings:
-        raise Blocked("TFM790", place, f"exports are not written for a mesh (DTensor): {other}")
+        raise Blocked("TFM790", place, f"exports are unsupported on a mesh (DTensor): {other}")
     return target
 
 
@@ -184,17 +184,17 @@ def _of_cluster(program: TrainingProgram, cluster: Cluster, asked: Target) -> Ta
     """The target of a program that makes its cluster by hand."""
     target = between_graph.target(cluster)
     if asked is not AUTO and asked.word != target.word:
-        message = f"this program makes its own cluster, which becomes `{target.word}`: leave `--strategy` out"
+        message = f"this program creates its own cluster, which becomes `{target.word}`: leave `--strategy` out"
         raise Blocked("TFM762", program.place.call, message)
     for use in program.uses:
         if is_none(use.arguments.get("max_steps")):
             message = (
-                "how many steps all workers take together is not said: give the session StopAtStepHook(last_step=n)"
+                "the total number of steps of all workers is unknown: give the session StopAtStepHook(last_step=n)"
             )
             raise Blocked("TFM762", program.place.call, message)
     for _, hooks in program.hooks:
         if hooks.stops or (target.parameter_servers and (hooks.own or hooks.made)):
-            message = "hooks that see every step do not work on parameter servers, nor such that end the training"
+            message = "hooks that see every step or stop the training are unsupported on parameter servers"
             raise Blocked("TFM762", program.place.call, message)
     return target
 
@@ -215,8 +215,9 @@ def _check_evaluations(program: TrainingProgram, asked: Target) -> None:
     same = other is not None and other.choice is None
     if other is None or not same or program.file.code(other.call) != program.file.code(own.call):
         message = (
-            "the evaluation has other devices than the training, and a Keras model has one strategy: give both the "
-            "same, or leave `eval_distribute` out, and each batch of an evaluation counts once, as on one device"
+            "evaluation uses other devices than training, but a Keras model has one strategy: give both the "
+            "same, or leave `eval_distribute` out, and each batch of an evaluation counts once, as on one "
+            "device"
         )
         raise Blocked("TFM704", evaluations, message)
     for name in names_in(own.call) - program.file.imports.names.keys():
@@ -257,13 +258,13 @@ def own_strategy(program: TrainingProgram, key: str = "train_distribute") -> Own
         return OwnStrategy(choice.target, choice.calls[0][0], name, None, name is not None, choice)
     if _is_for_tpus(program, distribute):
         message = (
-            "a TPUStrategy of the RunConfig is not carried over: leave it out with its resolver, and migrate with "
+            "a TPUStrategy in the RunConfig is unsupported: remove it with its resolver, and migrate with "
             "`--strategy tpu`, or use a TPUEstimator"
         )
         raise Blocked("TFM704", distribute, message)
     message = (
-        f"this {key} is no strategy that the program makes, nor a choice of some: give it `Strategy(...)`, "
-        "or a function of this file that returns one"
+        f"this {key} is not a strategy that the program creates, nor a choice of some: give it "
+        "`Strategy(...)`, or a function of this file that returns one"
     )
     raise Blocked("TFM704", distribute, message)
 
@@ -298,7 +299,7 @@ def arguments_of(
     known = _CONTRIB.get(word, _PARAMETERS[word]) if contrib else _PARAMETERS[word]
     ahead = next((a for a in own.call.args if a.keyword and a.keyword.value == "prefetch_on_device"), None)
     if contrib and ahead is not None:
-        message = "leave `prefetch_on_device` out: TensorFlow 2 brings batches to the devices ahead by itself"
+        message = "leave `prefetch_on_device` out: TensorFlow 2 prefetches batches to the devices itself"
         raise Blocked("TFM704", ahead, message)
     given = {k: v for k, v in bind(own.call, known, name.rpartition(".")[2], "TFM704").items() if not is_none(v)}
     made: list[str] = []
@@ -310,10 +311,12 @@ def arguments_of(
             if key == "cross_device_ops" and (resolved or "").startswith("tf.distribute."):
                 made.append(f"{key}={text(value)}")
             else:
-                remarks.append(Blocked("TFM720", value, f"the strategy's `{key}` is left out"))
+                remarks.append(Blocked("TFM720", value, f"the strategy's `{key}` is dropped"))
         elif key == "auto_shard_dataset":
             if not is_false(value):
-                raise Blocked("TFM704", value, "a dataset that is split between replicas: leave auto_shard_dataset out")
+                raise Blocked(
+                    "TFM704", value, "splitting a dataset between replicas is unsupported: leave auto_shard_dataset out"
+                )
         else:
             made.append(f"{key}={text(value)}")
     return ", ".join(made)

@@ -48,10 +48,10 @@ def read_choice(program: TrainingProgram, distribute: cst.BaseExpression) -> Cho
         return None
     if not words <= {"one-device", "mirrored", "central-storage"}:
         call = next(c for c, t in reader.calls if t.word not in ("one-device", "mirrored", "central-storage"))
-        message = "a choice may be one of strategies of one machine, and this is one of a cluster: make two programs"
+        message = "choosing between strategies of one machine and of a cluster is unsupported: make two programs"
         raise Blocked("TFM704", call, message)
     if reader.nones and any("TF_CONFIG" in file.bare for file in (program.file, program.model_file)):
-        message = "no strategy means parameter servers where TF_CONFIG has some, and one device elsewhere: choose one"
+        message = "no strategy means parameter servers if TF_CONFIG has some, else one device: choose one"
         raise Blocked("TFM704", reader.nones[0], message)
     several = [target for _, target in reader.calls if target.word in ("central-storage", "mirrored")]
     target = next((t for t in several if t.word == "central-storage"), several[0] if several else ONE_DEVICE)
@@ -63,7 +63,9 @@ def read_choice(program: TrainingProgram, distribute: cst.BaseExpression) -> Cho
     evaluations = program.config.get("eval_distribute")
     if evaluations is not None:
         if program.file.code(evaluations) != program.file.code(distribute) or value is not None:
-            message = "a strategy is chosen for the training: give `eval_distribute` the same name, or leave it out"
+            message = (
+                "the training strategy is chosen at run time: give `eval_distribute` the same name, or leave it out"
+            )
             raise Blocked("TFM704", evaluations, message)
         reader.explained.add(id(evaluations))
     if choice.nones:
@@ -75,19 +77,19 @@ def _check_reads(program: TrainingProgram, reader: _Reader) -> None:
     """Raises Blocked (TFM704) where the program may see that there was None, and is a strategy now."""
     by_name = re.search(r"\b(?:locals|globals|vars|eval|exec)\(", program.file.bare)
     if by_name is not None:
-        message = f"`{by_name[0]})` may read names, and a strategy that may be None is another one now: choose one"
+        message = f"`{by_name[0]})` may read names, and a strategy of None becomes an object: choose one strategy"
         raise Blocked("TFM704", reader.nones[0], message)
     for name, scope in reader.names:
         own = {id(node) for function in _inner(scope) if _binds(function, name) for node in name_nodes(function)}
         for node in name_nodes(scope):
             if node.value != name or id(node) in reader.explained or id(node) in own:
                 continue
-            message = f"`{name}` is read for more than the RunConfig, where it may be None: a strategy is there now"
+            message = f"`{name}`, which may be None, is used outside the RunConfig, but is always a strategy now"
             raise Blocked("TFM704", node, message)
     for function in reader.functions:
         for node in name_nodes(program.file.module):
             if node.value == function.name.value and node is not function.name and id(node) not in reader.explained:
-                message = f"`{node.value}`, which may return None, is used for more than the RunConfig"
+                message = f"`{node.value}`, which may return None, is used outside the RunConfig"
                 raise Blocked("TFM704", node, message)
 
 
@@ -101,7 +103,7 @@ def check_files(choice: Choice, program: TrainingProgram, files: Iterable[Parsed
             continue
         for name in choice.names:
             if re.search(rf"\b{name}\b", file.bare) is not None:
-                message = f"`{name}` may be None, and {file.path.name} reads it: a strategy is there now"
+                message = f"`{name}` may be None and {file.path.name} reads it, but it is always a strategy now"
                 raise Blocked("TFM704", choice.nones[0], message)
 
 
@@ -171,7 +173,7 @@ class _Reader:
         returned = returns_in(function.body)
         if not always_returns(function) or any(one.value is None for one in returned):
             title = function.name.value
-            message = f"`{title}` may end without a return, and so without a strategy: let every branch return one"
+            message = f"`{title}` may end without returning a strategy: let every branch return one"
             raise Blocked("TFM704", node, message)
         return all(one.value is not None and self.read(one.value, function) for one in returned)
 

@@ -45,5 +45,5 @@ def parse(evaluate_on: str, servers: str) -> Clusters:
         return Clusters(evaluate_on == "coordinator")
     found = _SERVERS.fullmatch(servers)
     if found is None:
-        raise ServersError(f"`{servers}`: servers are given as worker=2,ps=1, from 1 to 99 of each")
+        raise ServersError(f"`{servers}`: give servers as worker=2,ps=1, from 1 to 99 of each")
     return Clusters(True, int(found[1]), int(found[2]))

@@ -60,15 +60,15 @@ def parse(mesh: str, layouts: tuple[str, ...]) -> Layouts:
         found = re.fullmatch(r"([a-z_]\w*)=([1-9]\d*)", text)
         if found is None or found[1] in (BATCH, UNSHARDED) or any(name == found[1] for name, _ in dimensions):
             raise LayoutError(
-                f"`{text}` is not a further dimension of the mesh and its size, as in model=2; "
-                f"`{BATCH}` is there, and takes the devices that are left"
+                f"`{text}` is not a mesh dimension and its size, as in model=2; `{BATCH}` exists "
+                "already, and gets the remaining devices"
             )
         dimensions.append((found[1], int(found[2])))
     if AUTO in layouts:
         if len(layouts) > 1:
-            raise LayoutError(f"`{AUTO}` chooses all layouts: give no other beside it")
+            raise LayoutError(f"`{AUTO}` chooses all layouts: give no others")
         if not dimensions:
-            raise LayoutError(f"`--layout {AUTO}` needs a dimension that divides variables: --mesh {MODEL}=2")
+            raise LayoutError(f"`--layout {AUTO}` needs a dimension that shards variables: --mesh {MODEL}=2")
         return Layouts(tuple(dimensions), (), True)
     known = {BATCH, UNSHARDED, *(name for name, _ in dimensions)}
     variables: list[tuple[str, tuple[str, ...]]] = []
@@ -83,10 +83,10 @@ def parse(mesh: str, layouts: tuple[str, ...]) -> Layouts:
             raise LayoutError(f"`{pattern}` is not a regular expression: {error}") from None
         strange = [axis for axis in divided if axis not in known]
         if strange:
-            raise LayoutError(f"`{text}`: the mesh has no dimension `{strange[0]}`; give it one: --mesh {strange[0]}=2")
+            raise LayoutError(f"`{text}`: the mesh has no dimension `{strange[0]}`: add it as --mesh {strange[0]}=2")
         used = [axis for axis in divided if axis != UNSHARDED]
         if len(used) != len(set(used)):
-            raise LayoutError(f"`{text}`: a dimension of the mesh divides one axis of a variable only")
+            raise LayoutError(f"`{text}`: a mesh dimension can shard only one axis of a variable")
         if pattern in [other for other, _ in variables]:
             raise LayoutError(f"`{pattern}` has two layouts")
         variables.append((pattern, divided))

@@ -62,7 +62,7 @@ def memory(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text.strip(), re.IGNORECASE)
     size = 0 if found is None or found[2].lower() == "i" else int(float(found[1]) * _UNITS[found[2].lower()])
     if size < 1:
-        raise SizeError(f"`{text}` is not a size of memory, as in 16GiB")
+        raise SizeError(f"`{text}` is not a memory size, as in 16GiB")
     return size
 
 
@@ -80,7 +80,7 @@ def slots(optimizer: str, given: Mapping[str, object]) -> tuple[int, int]:
     if not kind:
         return 0, 0
     if kind not in _SLOTS:
-        raise SizeError(f"how many slots `{optimizer}` has is not known")
+        raise SizeError(f"the number of slots of `{optimizer}` is unknown")
     divided, whole = _SLOTS[kind]
     for name, kinds in _MORE.items():
         # What is not a constant may be anything.
@@ -109,12 +109,13 @@ def choose(weights: Sequence[Weight], kept: tuple[int, int], dimension: str, par
         chosen.append((one.name, axes))
     if left > limit:
         message = (
-            f"a device would hold {written(left)} of weights, slots and gradients with all variables divided that "
-            f"`{dimension}={parts}` divides evenly, and {written(total)} with none: {written(limit)} are too few"
+            f"a device would hold {written(left)} of weights, slots and gradients with all variables "
+            f"sharded that `{dimension}={parts}` divides evenly, and {written(total)} with none: "
+            f"{written(limit)} are too few"
         )
         largest = max(weights, key=lambda one: one.bytes * (one.name not in dict(chosen)))
         if largest.name not in dict(chosen):
-            message += f". `{largest.name}` of {list(largest.shape)} stays whole: {_why(largest, dimension, parts)}"
+            message += f". `{largest.name}` of {list(largest.shape)} stays unsharded: {_why(largest, dimension, parts)}"
         raise SizeError(message)
     order = [one.name for one in weights]
     return Choice(tuple(sorted(chosen, key=lambda pair: order.index(pair[0]))), left, total)
@@ -136,9 +137,9 @@ def _axes(one: Weight, dimension: str, parts: int) -> tuple[str, ...] | None:
 
 def _why(one: Weight, dimension: str, parts: int) -> str:
     if one.kind not in ("Dense", "Embedding"):
-        return f"a mesh has the weights of a `{one.kind}` whole on every device"
+        return f"a mesh keeps the weights of a `{one.kind}` whole on every device"
     if one.behind_images and one.shape[0] % parts == 0:
-        return f"`{dimension}` divides its rows only, which raises behind a convolution"
+        return f"`{dimension}` divides only its rows, which raises an error behind a convolution"
     return f"`{dimension}` divides neither of its axes evenly"
 
 

@@ -234,7 +234,7 @@ def test_a_second_run_changes_the_settings_of_a_support_file() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--servers", "2"), "servers are given as worker=2,ps=1"),
+        (("--servers", "2"), "give servers as worker=2,ps=1"),
         (("--servers", "worker=1,ps=1", "--strategy", "mirrored"), "--strategy auto or parameter-server"),
         (("--evaluate-on", "chief"), "'chief' is not one of"),
     ],

@@ -143,7 +143,7 @@ def test_mirrored_workers_that_are_asked_for_had_one_device() -> None:
         (
             "train_distribute=tf.contrib.distribute.TPUStrategy(resolver, steps_per_run=10)",
             "TFM704",
-            ("leave it out with its resolver", "`--strategy tpu`", "TPUEstimator"),
+            ("remove it with its resolver", "`--strategy tpu`", "TPUEstimator"),
         ),
         ("train_distribute=on_tpu", "TFM704", ("`--strategy tpu`",)),
         (
@@ -241,7 +241,7 @@ def test_servers_of_a_strategy_need_a_chief(asked: bool) -> None:
     assert manual(findings) == []
     check = '    if "chief" not in cluster.jobs:\n        raise ValueError(\'TF_CONFIG names no "chief", which'
     assert check in new and new.index('== "evaluator":') < new.index(check) < new.index(".join()")
-    assert "has to name a chief" in next(f.message for f in findings if f.code == "TFM706")
+    assert "must name a chief" in next(f.message for f in findings if f.code == "TFM706")
 
 
 def test_servers_or_mirrored_workers_of_a_run_config_have_a_chief() -> None:

@@ -135,7 +135,7 @@ def test_two_partitioners_of_two_scopes(second: str) -> None:
     new, findings = run(text_of(network, layer=False))
     found = [f for f in findings if f.code == "TFM702"]
     if "config" in second:
-        assert len(found) == 1 and "line 10" in found[0].message and "the shape and the type" in found[0].message
+        assert len(found) == 1 and "line 10" in found[0].message and "shape and type" in found[0].message
     else:
         assert not found and new.count("scope_partitioner.splitting(") == 2 and new.count("num_shards=3") == 1, findings
 

@@ -77,17 +77,17 @@ def test_what_a_dimension_does_not_divide_evenly_is_refused_where_its_size_is_wr
     text = program().replace(OUT, "tf.layers.dense(tf.layers.dense(net, 7, name='hidden'), units, name='out')")
     text = text.replace("def model_fn", "units = 9\n\n\ndef model_fn")
     columns = migrated(text, "model=2", ("hidden.*kernel=unsharded,model",))[1]
-    told = "the 7 columns of `hidden.kernel` cannot be divided into the 2 parts of `model`"
+    told = "the 7 columns of `hidden.kernel` are not divisible by the 2 parts of `model`"
     assert [(code, said.startswith(told)) for code, said in columns] == [("TFM790", True)]
     rows = migrated(text, "model=2", ("out.*kernel=model,unsharded",))[1]
-    assert [said.partition(" cannot")[0] for _, said in rows] == ["the 7 rows of `out.kernel`"]
+    assert [said.partition(" are not")[0] for _, said in rows] == ["the 7 rows of `out.kernel`"]
     both = migrated(text, "model=3", ("hidden.*kernel=model,unsharded", "out.*kernel=unsharded,model"))[1]
     assert not both  # the columns of the features are not known here, and 3 divides the 9 of a constant
     assert len(migrated(text, "model=2", (".*kernel=unsharded,model",))[1]) == 2
     [one] = migrated(program(), "model=2", ("dense.*kernel=unsharded,model",))[1]
     assert one == (
         "TFM790",
-        "`dense.kernel` has one of its columns, which `model` cannot divide: write `unsharded` for that axis",
+        "`dense.kernel` has only one of its columns, which `model` cannot divide: use `unsharded` for that axis",
     )
 
 
@@ -286,8 +286,8 @@ def test_a_step_takes_the_batches_of_all_replicas(strategy: str, replicas: str) 
             {"network": NORMALIZED.replace("training=training", "training=mode == tf.estimator.ModeKeys.TRAIN")},
             "batches are normalized",
         ),
-        ({"strategy": "tf.distribute.experimental.ParameterServerStrategy()"}, "of strategies a MirroredStrategy"),
-        ({"driver": "estimator.train(input_fn, steps=3)\nprint(strategy)"}, "`strategy` is read for more"),
+        ({"strategy": "tf.distribute.experimental.ParameterServerStrategy()"}, "only a MirroredStrategy"),
+        ({"driver": "estimator.train(input_fn, steps=3)\nprint(strategy)"}, "`strategy` is used outside the RunConfig"),
     ],
 )
 def test_what_each_replica_computed_for_itself_is_refused(parts: dict[str, str], part: str) -> None:
@@ -328,12 +328,12 @@ def test_layouts_of_a_command_line() -> None:
 @pytest.mark.parametrize(
     ("mesh", "layout", "part"),
     [
-        ("batch=2", "", "the devices that are left"),
-        ("model=0", "", "not a further dimension"),
-        ("model=2,model=4", "", "not a further dimension"),
+        ("batch=2", "", "the remaining devices"),
+        ("model=0", "", "not a mesh dimension"),
+        ("model=2,model=4", "", "not a mesh dimension"),
         ("", "kernel", "is not a layout"),
         ("", "kernel=model", "the mesh has no dimension `model`"),
-        ("model=2", "kernel=model,model", "divides one axis"),
+        ("model=2", "kernel=model,model", "shard only one axis"),
         ("model=2", "ker(nel=model", "not a regular expression"),
     ],
 )
@@ -420,7 +420,7 @@ def test_a_partitioner_of_all_layers_divides_their_kernels() -> None:
     # How many rows `dense.kernel` has is not known: the ids of an example are counted when the program runs.
     lines, told = layouts_of(text, "")
     assert lines == [r"embedding\.embeddings", r"dense_1\.kernel"]
-    assert "`dense.kernel` of its scope stays whole: that 2 divides its rows is not known (`--layout`)" in told
+    assert "`dense.kernel` of its scope stays unsharded: its rows may not divide by 2 (`--layout`)" in told
 
 
 SCOPED = """
@@ -443,8 +443,8 @@ def model_fn(features, labels, mode):
 estimator = tf.estimator.Estimator(model_fn)
 estimator.train(input_fn)
 """
-UNEVEN = "stays whole: that 2 divides its rows is not known"
-UNTOLD = "which variables it has is not known before it runs; `--layout` says it"
+UNEVEN = "stays unsharded: its rows may not divide by 2"
+UNTOLD = "its variables are known only at run time; set `--layout`"
 IN_SCOPE = """with tf.variable_scope("in", partitioner=P):
         """
 FIRST = 'net = tf.layers.dense(features["x"], 4, activation=tf.nn.relu)\n    '
@@ -494,7 +494,7 @@ def layouts_of(text: str, mesh: str = "model=2") -> tuple[list[str], str]:
         (
             FIRST + IN_SCOPE.replace("=P", "=tf.fixed_size_partitioner(2, axis=1)") + LOGITS,
             [],
-            "it divides another axis than the first",
+            "it splits another axis than the first",
         ),
     ],
 )

@@ -136,7 +136,7 @@ def test_a_program_without_metrics() -> None:
             "the rows of `first.kernel` are not written down",
         ),
         (text().replace("def main", "def dtensor():\n    pass\n\n\ndef main"), "its own name `dtensor`"),
-        (MIRRORED.format(shape=12, layers=""), "programs of TensorFlow 2 on a MirroredStrategy"),
+        (MIRRORED.format(shape=12, layers=""), "a TensorFlow 2 program with a MirroredStrategy"),
     ],
 )
 def test_what_has_no_form_is_told_and_left(program: str, said: str) -> None:

@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_told_and_left() -> None:
     new, findings = by_size(before, str(least - 1))
     one = told(findings)
     assert new == before and one.code == "TFM782" and one.severity is Severity.MANUAL
-    assert f"({least:,} bytes)" in one.message and "`out.bias` of [5] stays whole" in one.message
+    assert f"({least:,} bytes)" in one.message and "`out.bias` of [5] stays unsharded" in one.message
 
 
 @pytest.mark.parametrize(

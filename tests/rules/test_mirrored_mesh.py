@@ -253,7 +253,7 @@ def test_functions_whose_calls_are_not_seen_are_refused() -> None:
         assert "TFM799" in [code for code, _ in found] and "mesh" not in new
     new, found = migrated(BUILT)  # a model that has another name where it is trained
     assert [message for code, message in found if code == "TFM799"] == [
-        "`net.fit` is not known to be the model that is compiled here: compile it where it is trained"
+        "`net.fit` is not known to be the model compiled here: compile it where it is trained"
     ] or "net" in new
 
 

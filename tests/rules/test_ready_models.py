@@ -153,7 +153,7 @@ def test_contrib() -> None:
         (STRATEGY, f"model.optimizer.clipnorm = 1.0\n{STRATEGY}", "TFM731", "twice"),
         (STRATEGY, "devices = os.listdir('.')\nstrategy = tf.distribute.MirroredStrategy(devices)\n", "TFM727", "dev"),
         (STRATEGY, f"strategy = None\nif COUNT > 1:\n    {STRATEGY}", "TFM727", "chosen"),
-        (CONFIG, f"{CONFIG}print(strategy.num_replicas_in_sync)\n", "TFM727", "behind the model"),
+        (CONFIG, f"{CONFIG}print(strategy.num_replicas_in_sync)\n", "TFM727", "after the model"),
         (TRAIN, f"{TRAIN}estimator.evaluate(input_fn, steps=1)\n", "TFM721", "sum"),
     ],
 )
@@ -277,7 +277,7 @@ def test_models_one_after_the_other_in_a_loop() -> None:
 )
 def test_what_may_decide_the_devices_before_the_strategy(line: str) -> None:
     top = "import devices\n\n\ndef own_setup():\n    os.environ['A'] = 'b'\n\n\n"
-    refused(top + MIRRORED.replace(STRATEGY, f"{line}\n{STRATEGY}"), "TFM727", "decide")
+    refused(top + MIRRORED.replace(STRATEGY, f"{line}\n{STRATEGY}"), "TFM727", "determine")
     # Before the model and behind the strategy it stays where it was.
     migrated(top + f"{line}\n{MIRRORED}")
     migrated(top + MIRRORED.replace(STRATEGY, f"{STRATEGY}{line}\n"))
@@ -287,7 +287,7 @@ def test_a_cluster_that_unknown_code_may_write() -> None:
     text = AUTO.replace("estimator =", "setup()\nestimator =")
     new, findings = run(TOP + f"from cluster import setup\n\n{text}")
     assert "TFM728" in [f.code for f in findings] and "scope()" not in new
-    refused(f"from cluster import setup\n\n{text}", "TFM727", "decide", "multi-worker-mirrored")
+    refused(f"from cluster import setup\n\n{text}", "TFM727", "determine", "multi-worker-mirrored")
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def build_model(draft: Draft, name: str | None) -> None:
             new = draft.lines(f"{name}.build({given.value}.element_spec[0].shape)")
             draft.edit(line, with_more(new))
             return
-    message = "a Sequential model of no known input, which a mesh cannot make: give its first layer `input_shape=`"
+    message = "a Sequential model without input shape is unsupported on a mesh: give its first layer `input_shape=`"
     refuse(deferred, message)
 
 
@@ -88,20 +88,20 @@ def finish_model(draft: Draft, model: str | None) -> None:
         return
     line = _line_of_model(draft, model)
     if line is None:
-        message = f"`{model}` is not made by one line beside the strategy, as a mesh needs it: make it there"
+        message = f"`{model}` is not created on one line beside the strategy: create it there for a mesh"
         refuse(draft.strategy.call, message)
     new: list[cst.BaseStatement] = []
     places: list[cst.CSTNode] = [line]
     if draft.models.own:
         built = next((call for call in draft.calls if method(call) == "build"), None)
         if built is not None:
-            refuse(built, "a model of its own class gets its variables from its data, on a mesh: leave `build` out")
+            refuse(built, "a subclassed model gets its variables from its data on a mesh: leave `build` out")
         data = _data_of_loop(draft, model)
         target = draft.parents[data] if data is not None else None
         if data is None or not isinstance(target, cst.Assign) or len(target.targets) > 1:
             message = (
-                "a model of its own class gets its variables from the shapes of its data, on a mesh: divide them "
-                "by `data = strategy.experimental_distribute_dataset(...)` where the model is made"
+                "on a mesh a subclassed model gets its variables from the shapes of its data: call `data = "
+                "strategy.experimental_distribute_dataset(...)` where the model is created"
             )
             refuse(line, message)
         new += made_variables(draft, model, f"{draft.text(target.targets[0].target)}.dataset")

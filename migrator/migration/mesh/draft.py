@@ -128,5 +128,5 @@ class Draft:
         """The line that a node is on. Raises Blocked where the line holds other statements, too."""
         line = self.above(node, cst.SimpleStatementLine)
         if line is None or len(line.body) != 1:
-            refuse(node, "a training that is part of a compound statement: give it a line of its own")
+            refuse(node, "this training call is part of a compound statement: put it on its own line")
         return line

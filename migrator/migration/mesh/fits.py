@@ -43,8 +43,8 @@ def rewrite_fits(draft: Draft) -> bool:
     for attribute in draft.attributes:
         if dotted(attribute.value) in models and attribute.attr.value not in _OF_MODEL:
             message = (
-                f"`{draft.text(attribute)}` is not written for a mesh, whose model Keras' own loops do not run: do "
-                "it in a program of its own"
+                f"`{draft.text(attribute)}` is unsupported on a mesh, where Keras' own loops do not run: "
+                "move it to a separate program"
             )
             refuse(attribute, message)
     for call in compiled:  # in a function that gives the model to others
@@ -54,13 +54,13 @@ def rewrite_fits(draft: Draft) -> bool:
     if compiled and not draft.own:
         for call in (*fits, *tests):
             if receiver(call) not in models:
-                message = "is not known to be the model that is compiled here: compile it where it is trained"
+                message = "is not known to be the model compiled here: compile it where it is trained"
                 refuse(call, f"`{draft.text(call.func)}` {message}")
     fits, tests = ([call for call in several if receiver(call) in models] for several in (fits, tests))
     if not fits and not tests:
         return False
     if len(compiled) != 1:
-        refuse(compiled[-1], "several models are compiled: a mesh is written for one in a file")
+        refuse(compiled[-1], "several compiled models in one file are unsupported on a mesh: keep one")
     measures = _rewrite_compile(draft, compiled[0])
     first = min([*fits, *tests], key=draft.file.parsed.position)
     model = receiver(first) or ""
@@ -69,7 +69,7 @@ def rewrite_fits(draft: Draft) -> bool:
     block = draft.parents[line]
     for call in (*fits, *tests):
         if not _inside(draft, call, block):
-            message = "trained and evaluated in several functions: a mesh is written for one of them"
+            message = "trained and evaluated in several functions, unsupported on a mesh: use one function"
             refuse(call, f"`{model}` is {message}")
     loop, kind = draft.new("loop"), draft.new("TrainingLoop")
     shape = LoopShape(of_class=False, saves=False, measures=measures, of_batch=True)
@@ -120,13 +120,13 @@ def _rewrite_compile(draft: Draft, call: cst.Call) -> bool:
     for arg in call.args:
         word = arg.keyword.value if arg.keyword is not None else None
         if word not in ("optimizer", "loss", "metrics"):
-            name = "an argument without a name" if word is None else f"`{word}`"
+            name = "an argument is passed without a name: write it as a keyword" if word is None else f"`{word}`"
             refuse(arg, f"{name} of `compile` is not written for a mesh: give optimizer=, loss= and metrics= only")
         named = string(arg.value)
         if word == "optimizer" and named is not None:
             kind = _WORDS.get(named.lower())
             if kind is None:
-                refuse(arg, f"the optimizer `{named}` was not tried on a mesh: take Adam, say", "TFM792")
+                refuse(arg, f"the optimizer `{named}` is untested on a mesh: use Adam, for example", "TFM792")
             reach(draft, arg.value, draft.mesh)
             draft.edit(arg.value, with_text(f"tf.keras.optimizers.{kind}(mesh={draft.mesh})"))
         elif word == "metrics":
@@ -136,13 +136,13 @@ def _rewrite_compile(draft: Draft, call: cst.Call) -> bool:
 
 def _check_metrics(draft: Draft, node: cst.BaseExpression) -> bool:
     if not isinstance(node, (cst.List, cst.Tuple)):
-        refuse(node, "the metrics are not written out here: give `compile` a list of them", "TFM793")
+        refuse(node, "the metrics are not listed here: give `compile` a list of them", "TFM793")
     for element in node.elements:
         word = string(element.value)
         if word is not None and word not in _METRIC_WORDS:
-            refuse(element, f"the metric `{word}` was not tried on a mesh: leave it out", "TFM793")
+            refuse(element, f"the metric `{word}` is untested on a mesh: leave it out", "TFM793")
         if word is None and not isinstance(element.value, cst.Call):
-            refuse(element, "a metric that is not made here: make it in the list", "TFM793")
+            refuse(element, "a metric is not created here: create it in the list", "TFM793")
     return bool(node.elements)
 
 
@@ -155,17 +155,17 @@ def _rewrite_fit(draft: Draft, call: cst.Call, loop: str) -> None:
             node for node in name_nodes(draft.module) if isinstance(target, cst.Name) and node.value == target.value
         ]
         if len(read) != 1:
-            message = f"`{draft.text(target)}` is read, and a mesh keeps no history of `fit`: print what is to be kept"
+            message = f"`{draft.text(target)}` is read, but a mesh has no `fit` history: print the values to keep"
             refuse(call, message)
     elif not isinstance(small, cst.Expr) or small.value is not call:
-        refuse(call, "what `fit` returns is used, and a mesh keeps no history: call it on a line of its own")
+        refuse(call, "the result of `fit` is used, but a mesh has no history: call it on its own line")
     given = _arguments(draft, call, ("epochs", "validation_data", "steps_per_epoch", "verbose"))
     epochs = draft.text(given["epochs"]) if "epochs" in given else "1"
     data = given["x"]
     steps = given.get("steps_per_epoch")
     validation = given.get("validation_data")
     if isinstance(validation, (cst.Tuple, cst.List)):
-        refuse(validation, "arrays to validate on: make them a tf.data.Dataset of batches")
+        refuse(validation, "arrays as validation data are unsupported on a mesh: use a tf.data.Dataset of batches")
     shown = []
     batches = f"{loop}.batches({draft.text(data)})"
     lines = []
@@ -203,10 +203,10 @@ def _arguments(draft: Draft, call: cst.Call, known: Sequence[str]) -> Mapping[st
         if word == "x" or word in known:
             found[word or ""] = arg.value
         elif word in (None, "y", "batch_size", "sample_weight", "validation_split", "shuffle"):
-            refuse(arg, "a mesh takes batches of a tf.data.Dataset: make the arrays one, shuffled and batched")
+            refuse(arg, "arrays are unsupported on a mesh: use a tf.data.Dataset, shuffled and batched")
         else:
             name = method(call)
-            refuse(arg, f"`{word}` of `{name}` is not written for a mesh: put what it does around the loop by hand")
+            refuse(arg, f"`{word}` of `{name}` is unsupported on a mesh: write its effect around the loop by hand")
     if "x" not in found:
         refuse(call, "no dataset is given")
     return found

@@ -25,10 +25,8 @@ def reach(draft: Draft, node: cst.CSTNode, name: str) -> None:
         return
     if not isinstance(function, cst.FunctionDef):
         what = draft.text(node.func if isinstance(node, cst.Call) else node)
-        where = (
-            "in a class" if isinstance(function, cst.ClassDef) else "outside of the function that makes the strategy"
-        )
-        refuse(node, f"`{what}` needs the mesh {where}, where there is none: take it to where the strategy is made")
+        where = "in a class" if isinstance(function, cst.ClassDef) else "outside the function that creates the strategy"
+        refuse(node, f"`{what}` needs the mesh {where}, where there is none: move it to where the strategy is created")
     if (function, name) not in draft.parameters:
         draft.parameters.add((function, name))
         draft.edit(function, lambda old: with_new_parameter(is_edit_of(old, cst.FunctionDef), name))
@@ -48,7 +46,7 @@ def _hand(draft: Draft, function: cst.FunctionDef, name: str) -> None:
             continue
         call = draft.parents[use]
         if not isinstance(call, cst.Call) or call.func is not use or any(arg.star for arg in call.args):
-            message = f"needs the mesh, and is not called by its name here: call `{use.value}(...)`"
+            message = f"needs the mesh, but is not called by its name here: call `{use.value}(...)`"
             refuse(use, f"`{use.value}` {message}")
         reach(draft, call, name)
         draft.edit(call, with_it)

@@ -41,11 +41,11 @@ def gradients_of(draft: Draft, step: cst.FunctionDef, call: cst.Call) -> Gradien
     )
     if not shaped or line is None or not isinstance(zipped, cst.Call) or not isinstance(call.func, cst.Attribute):
         message = "`optimizer.apply_gradients(zip(gradients, model.trainable_variables))` on a line of its own"
-        refuse(call, f"on a mesh gradients are applied after the step that takes them: write {message}")
+        refuse(call, f"on a mesh gradients are applied after the step that computes them: write {message}")
     given, variables = (arg.value for arg in zipped.args)
     source = value_in(draft, step, given) if isinstance(given, cst.Name) else given
     if not isinstance(source, cst.Call) or method(source) != "gradient":
-        message = "gradients that are changed before they are applied: let the optimizer clip them (global_clipnorm)"
+        message = "gradients are modified before they are applied: let the optimizer clip them (global_clipnorm)"
         refuse(call, message)
     known = value_in(draft, step, variables) if isinstance(variables, cst.Name) else variables
     local = {parameter.name.value for parameter in step.params.params}
@@ -53,7 +53,7 @@ def gradients_of(draft: Draft, step: cst.FunctionDef, call: cst.Call) -> Gradien
     for one in (known, call.func.value):
         root = (dotted(one) or "").partition(".")[0] if one is not None else ""
         if not root or root in local:
-            message = f"`{draft.text(call)}` takes what only the step knows: make model and optimizer outside of it"
+            message = f"`{draft.text(call)}` uses names local to the step: create model and optimizer outside of it"
             refuse(call, message)
     assert known is not None
     name = given.value if isinstance(given, cst.Name) else free("gradients", local)
@@ -61,7 +61,7 @@ def gradients_of(draft: Draft, step: cst.FunctionDef, call: cst.Call) -> Gradien
     model = (dotted(known) or "").rpartition(".")[0]
     for later in body[body.index(line) + 1 :]:
         if any(dotted(one.func) == model for one in calls_in(later)):
-            refuse(later, "the model is called after its weights have moved: call it before")
+            refuse(later, "the model is called after its weights are updated: call it before")
     return Gradients(line, call.func.value, given, name, draft.text(known))
 
 
@@ -80,8 +80,8 @@ def check_features(draft: Draft, step: cst.FunctionDef, model: str) -> None:
     for call in calls_in(step.body):
         if dotted(call.func) == model and (not call.args or dotted(call.args[0].value) != names[0]):
             message = (
-                f"`{model}` gets its variables from the shapes of its data, on a mesh: give it the first part of a "
-                "batch as it is, `features, labels = inputs`"
+                f"on a mesh `{model}` gets its variables from the shapes of its data: pass it the first "
+                "part of a batch unchanged, `features, labels = inputs`"
             )
             refuse(call, message)
 
@@ -102,14 +102,14 @@ def check_scaling(draft: Draft, step: cst.FunctionDef, found: Gradients) -> None
     mean = {"tf.reduce_mean", "tf.math.reduce_mean"} & set(names)
     if not scaled or (mean and not counted):
         message = (
-            "a loss that is not divided by the global batch: the replicas' gradients add up, and a mesh has one. "
-            "Take `tf.nn.compute_average_loss(losses, global_batch_size=...)` of the loss of each example"
+            "the loss is not divided by the global batch: replicas sum their gradients, and a mesh has only "
+            "one. Use `tf.nn.compute_average_loss(losses, global_batch_size=...)` of the per-example losses"
         )
         refuse(step, message)
     unscaled = unscaled_regularizer(draft.file, reached)
     if unscaled is not None:
         message = (
-            "the terms of regularizers count once for each replica, and once on a mesh: write "
+            "regularization terms count once per replica, but once on a mesh: use "
             "`tf.nn.scale_regularization_loss(tf.add_n(model.losses))`, which counts them once on both"
         )
         refuse(unscaled, message)
@@ -122,7 +122,7 @@ def check_scaling(draft: Draft, step: cst.FunctionDef, found: Gradients) -> None
         kind = draft.file.made_by(metric) or ""
         if kind.startswith((f"{KERAS}metrics.", "tf.metrics.")) and call.args and dotted(call.args[0].value) == loss:
             message = (
-                "this mean is that of the replicas' shares of the loss, and a mesh has no shares: give the metric "
-                "`loss * strategy.num_replicas_in_sync`, which is the loss on both"
+                "this mean is over the replicas' shares of the loss, and a mesh has no shares: give the "
+                "metric `loss * strategy.num_replicas_in_sync`, which is the loss on both"
             )
             refuse(call, message)

@@ -106,7 +106,7 @@ def read(
     names = [file.name(call.func) or "" for call in calls]
     for call, name in equal_zip(calls, names):
         if name.startswith(_MADE_OUTSIDE):
-            message = f"`{name}` makes a model without the layouts of the mesh: make it of layers here"
+            message = f"`{name}` creates a model without the layouts of the mesh: build it from layers here"
             raise Blocked(KEPT, call, message)
         layer = name.removeprefix(f"{_KERAS}layers.")
         if layer == name:
@@ -120,12 +120,12 @@ def read(
         else:
             _check(call, layer)
     if not any(name.startswith(f"{_KERAS}layers.") for name in names):
-        message = "the layers of the model are made in another file, which the mesh does not reach: make them here"
+        message = "the layers of the model are created in another file, unsupported on a mesh: create them here"
         raise Blocked(KEPT, place, message)
     for attribute in attributes:
         name = file.name(attribute) or ""
         if name.startswith("tf.nn.") and name.count(".") == 2 and not is_known(name) and name not in _IN_STEPS:
-            raise Blocked(CODE, attribute, f"`{name}` was not tried on a mesh: keep the MirroredStrategy")
+            raise Blocked(CODE, attribute, f"`{name}` is untested on a mesh: keep the MirroredStrategy")
     called = {dotted(call.func) for call in calls}
     own = {one.name.value for one in classes if _is_model(file, one) and one.name.value in called}
     draws = any(name.removeprefix(f"{_KERAS}layers.") in DRAWING for name in names)
@@ -137,7 +137,7 @@ def check_step(file: ModernFile, step: cst.FunctionDef) -> None:
     for call in calls_in(step.body):
         name = file.name(call.func)
         if name is not None and name not in _IN_STEPS and not is_known(name):
-            raise Blocked(CODE, call, f"`{name}` was not tried on a mesh: keep the MirroredStrategy")
+            raise Blocked(CODE, call, f"`{name}` is untested on a mesh: keep the MirroredStrategy")
 
 
 def text_of(file: ModernFile, node: cst.ClassDef) -> str:
@@ -150,24 +150,24 @@ def _check_substitute(file: ModernFile, layer: str, call: cst.Call, name: str, o
     bound = check_substitute(own, name, call, call, file.parsed.names)
     if layer == "BatchNormalization" and not is_true(bound.get("synchronized")):
         message = (
-            "each replica normalizes its share of a batch, and a mesh the whole batch: see whether "
-            "`BatchNormalization(synchronized=True)`, which is the same on both, trains to what you need"
+            "each replica normalizes its share of a batch, a mesh the whole batch: check whether "
+            "`BatchNormalization(synchronized=True)`, which is the same on both, trains well enough"
         )
         raise Blocked(CODE, call, message)
 
 
 def _check(call: cst.Call, layer: str) -> None:
     if layer not in LAYERS | IMAGE_LAYERS | DRAWING | set(_INPUTS):
-        message = f"`{layer}` was not tried on a mesh, or computes something else there: keep the MirroredStrategy"
+        message = f"`{layer}` is untested or different on a mesh: keep the MirroredStrategy"
         raise Blocked(CODE, call, message)
     given = {arg.keyword.value for arg in call.args if arg.keyword is not None}
     if given & {"dilation_rate", "noise_shape", "groups"}:
-        raise Blocked(CODE, call, f"this form of `{layer}` was not tried on a mesh: keep the MirroredStrategy")
+        raise Blocked(CODE, call, f"this form of `{layer}` is untested on a mesh: keep the MirroredStrategy")
     activation = keyword(call, "activation")
     for one in (activation, call.args[0] if layer == "Activation" and call.args else None):
         word = None if one is None else string(one.value)
         if word is not None and word not in (*ACTIVATIONS, "linear"):
-            message = f"the activation `{word}` was not tried on a mesh: keep the MirroredStrategy"
+            message = f"the activation `{word}` is untested on a mesh: keep the MirroredStrategy"
             raise Blocked(CODE, call, message)
 
 
@@ -181,18 +181,18 @@ def _is_model(file: ModernFile, node: cst.ClassDef) -> bool:
     name = node.name.value
     if len(bases) != 1 or bases[0] not in (*_MODELS, _LAYER):
         message = (
-            f"`{name}` is a class of Keras of the program's own, of which a mesh takes models (`tf.keras.Model`) and "
-            "layers (`tf.keras.layers.Layer`) only: keep the MirroredStrategy"
+            f"`{name}` subclasses a Keras class unsupported on a mesh, which supports models "
+            "(`tf.keras.Model`) and layers (`tf.keras.layers.Layer`) only: keep the MirroredStrategy"
         )
         raise Blocked(KEPT, node, message)
     for line in node.body.body:
         if isinstance(line, cst.FunctionDef) and line.name.value not in _METHODS:
-            message = f"`{name}.{line.name.value}` was not tried on a mesh: give the class `__init__` and `call` only"
+            message = f"`{name}.{line.name.value}` is untested on a mesh: give the class `__init__` and `call` only"
             raise Blocked(KEPT, line, message)
         if isinstance(line, cst.FunctionDef) and line.name.value == "call":
             check_step(file, line)
             for call in calls_in(line.body):
                 if (dotted(call.func) or "").rpartition(".")[2] in ("add_loss", "add_metric", "add_weight"):
-                    message = f"`{dotted(call.func)}` was not tried on a mesh: leave it out"
+                    message = f"`{dotted(call.func)}` is untested on a mesh: leave it out"
                     raise Blocked(KEPT, call, message)
     return bases[0] in _MODELS

@@ -52,14 +52,14 @@ def _module(path: Path, texts: dict[Path, str], place: Finding | None) -> str:
     """The new text of a program. Raises Blocked (TFM783)."""
     if place is not None and place.code == "TFM780":
         message = (
-            "programs of TensorFlow 2 on a MirroredStrategy are not written as a tf.Module: leave `--style module` out"
+            "a TensorFlow 2 program with a MirroredStrategy is unsupported as a tf.Module: leave `--style module` out"
         )
         raise Blocked(CODE, None, message)
     files = {one: ParsedFile.parse(one, text) for one, text in texts.items()}
     try:
         known = training(program_of(files[path], files.values()).evaluator)
     except Unclear as problem:
-        message = f"a tf.Module makes its variables from sizes, and {problem.message}: say it in the program"
+        message = f"a tf.Module creates its variables from sizes, and {problem.message}: write it in the program"
         raise Blocked(CODE, None, f"{message} (`tf.reshape(net, [-1, 784])` before the layer)") from None
     return as_module(files[path], known)
 

@@ -38,7 +38,7 @@ def give_mesh(draft: Draft) -> None:
         kind = name.rpartition(".")[2]
         if name.startswith((f"{KERAS}optimizers.schedules.", "tf.optimizers.schedules.")):
             if kind not in SCHEDULES:
-                refuse(call, f"`{kind}` was not tried on a mesh: take another schedule of Keras", "TFM792")
+                refuse(call, f"`{kind}` is untested on a mesh: use another Keras schedule", "TFM792")
         elif name.startswith((f"{KERAS}optimizers.", "tf.optimizers.", "tf.train.", "tf.compat.v1.train.")):
             if name.startswith("tf.train."):
                 continue  # saving one is the same on a mesh
@@ -47,17 +47,21 @@ def give_mesh(draft: Draft) -> None:
             draft.edit(call, with_mesh)
         elif name.startswith((f"{KERAS}metrics.", "tf.metrics.")) and kind[:1].isupper():
             if kind not in METRICS:
-                refuse(call, f"`{kind}` was not tried on a mesh: leave the metric out", "TFM793")
+                refuse(call, f"`{kind}` is untested on a mesh: leave the metric out", "TFM793")
             reach(draft, call, draft.mesh)
             draft.edit(call, with_mesh)
         elif draft.kinds.get(dotted(call.func) or "", "") in OPTIMIZERS:
             if draft.models.embeds:
-                message = "treats rows of an embedding that a batch does not use otherwise with dense gradients"
+                message = "also changes rows of an embedding that are not in the batch, with dense gradients"
                 refuse(call, f"`{dotted(call.func)}` {message}: keep the MirroredStrategy", "TFM792")
             reach(draft, call, draft.mesh)
             draft.edit(call, with_mesh)
         elif method(call) in ("restore", "restore_or_initialize", "load_weights"):
-            refuse(call, "weights that are read from a checkpoint: restore them by hand, after `optimizer.build`")
+            refuse(
+                call,
+                "restoring weights from a checkpoint is unsupported on a mesh: restore them by hand, after "
+                "`optimizer.build`",
+            )
 
 
 def _check_optimizer(draft: Draft, call: cst.Call, name: str, kind: str) -> None:
@@ -65,19 +69,17 @@ def _check_optimizer(draft: Draft, call: cst.Call, name: str, kind: str) -> None
     if kind in AS_LEGACY and ".legacy." in (dotted(call.func) or ""):
         name = name.replace(".legacy.", ".")
     if known is None or name.count(".") > 3 or name.startswith("tf.compat."):
-        message = (
-            f"`{name}` was not tried on a mesh: take one of {', '.join(sorted(OPTIMIZERS))} of tf.keras.optimizers"
-        )
+        message = f"`{name}` is untested on a mesh: use one of {', '.join(sorted(OPTIMIZERS))} of tf.keras.optimizers"
         refuse(call, message, "TFM792")
     for place, arg in enumerate(call.args):
         word = arg.keyword.value if arg.keyword is not None else None
         if arg.star or (word is None and place > 0):
-            refuse(call, f"arguments of `{kind}` without a name: write them as keywords", "TFM792")
+            refuse(call, f"`{kind}` has arguments without a name: write them as keywords", "TFM792")
         if draft.models.embeds and word in CLIPPING:
-            message = f"`{word}` with an embedding clips something else in dense gradients: leave it out"
+            message = f"`{word}` clips dense gradients of an embedding differently: leave it out"
             refuse(call, message, "TFM792")
         if word is not None and word not in known | CLIPPING | {"name"}:
-            refuse(call, f"`{word}` of `{kind}` was not tried on a mesh: leave it out", "TFM792")
+            refuse(call, f"`{word}` of `{kind}` is untested on a mesh: leave it out", "TFM792")
 
 
 def rewrite_results(draft: Draft) -> None:

@@ -46,7 +46,7 @@ def rewrite_own_loops(draft: Draft) -> None:
 def _rewrite_own_loop(draft: Draft, use: cst.Name) -> None:
     call = draft.parents[use]
     if not isinstance(call, cst.Call) or call.func is not use or not call.args:
-        refuse(use, f"`{use.value}` is handed around: make the loop by `loop = {use.value}(model)`")
+        refuse(use, f"`{use.value}` is used without being called: create the loop by `loop = {use.value}(model)`")
     line = draft.line_of(call)
     model, *rest = call.args
     kept = [arg for arg in rest if arg.keyword is None or arg.keyword.value != "steps_per_call"]
@@ -64,7 +64,7 @@ def _rewrite_own_loop(draft: Draft, use: cst.Name) -> None:
         draw = draft.parents[attribute]
         drawn = draw.args[0].value if isinstance(draw, cst.Call) and len(draw.args) == 1 else None
         if word != "own_batches" or not isinstance(drawn, cst.Lambda):
-            refuse(attribute, f"`{draft.text(attribute)}` is not there on a mesh: leave it out")
+            refuse(attribute, f"`{draft.text(attribute)}` does not exist on a mesh: leave it out")
         reach(draft, attribute, draft.mesh)
         text = f"{draft.text(attribute.value)}.rounds({draft.text(drawn.body)}, {draft.mesh}.size)"
         draft.edit(draw, with_text(text))

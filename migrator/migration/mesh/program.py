@@ -63,13 +63,13 @@ def _read(file: ModernFile, layouts: Layouts, made: Sequence[cst.Call]) -> Draft
     module = file.parsed.module
     call = made[0]
     if len(made) > 1:
-        refuse(made[1], "several strategies in one file: leave one, which the mesh takes the place of")
+        refuse(made[1], "several strategies in one file are unsupported on a mesh: keep one")
     if not (file.name(call.func) or "").endswith(".MirroredStrategy"):
-        refuse(call, "of strategies a MirroredStrategy becomes a mesh, and no other: take that")
+        refuse(call, "only a MirroredStrategy becomes a mesh: use that")
     if call.args:
-        refuse(call, "a mesh has all GPUs, or all CPUs: leave the arguments of the MirroredStrategy out")
+        refuse(call, "a mesh uses all GPUs, or all CPUs: remove the arguments of the MirroredStrategy")
     if not any(_imports_tf(statement) for statement in module.body):
-        refuse(call, "the mesh is written with `tf`: `import tensorflow as tf` on a line of its own")
+        refuse(call, "the mesh needs the name `tf`: `import tensorflow as tf` on its own line")
     own = own_loops(file)
     calls = [one for one in file.calls if above(file, one, cst.ClassDef) not in own]
     attributes = [one for one in file.attributes if above(file, one, cst.ClassDef) not in own]
@@ -102,7 +102,7 @@ def _strategy(file: ModernFile, call: cst.Call) -> Strategy:
         or not isinstance(line, cst.SimpleStatementLine)
         or len(line.body) != 1
     ):
-        refuse(call, "the strategy is not made on a line of its own: `strategy = tf.distribute.MirroredStrategy()`")
+        refuse(call, "the strategy is not created on its own line: `strategy = tf.distribute.MirroredStrategy()`")
     name = assign.targets[0].target
     if file.value_of(name) is not call:
         refuse(call, f"`{name.value}` has several values: give the strategy a name of its own")
@@ -124,10 +124,10 @@ def _written(draft: Draft) -> list[Change]:
         if use not in draft.accounted:
             rewrite_use(draft, use)
     _set_up(draft)
-    message = "`MirroredStrategy` becomes a mesh of all devices, on which a step computes the whole batch once"
+    message = "`MirroredStrategy` becomes a mesh of all devices: a step computes the whole batch once"
     found = [Change(CODE, draft.strategy.call, message, severity=Severity.REVIEW, keras_2=True)]
     if draft.models.draws:
-        message = "other masks are drawn than those of the replicas"
+        message = "dropout masks differ from those of the replicas"
         found.append(Change("TFM797", draft.strategy.call, message, severity=Severity.REVIEW))
     edits: dict[cst.CSTNode, list[Edit]] = {}
     for node, one in draft.edits:

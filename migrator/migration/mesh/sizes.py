@@ -88,7 +88,7 @@ def with_sizes(
     for path in programs:
         for other in programs:
             if other in together[path] and plans[other].layouts != plans[path].layouts:
-                message = f"`{other}` shares files with this program and needs other layouts: give both `--layout`"
+                message = f"`{other}` shares files with this program, but needs other layouts: give both `--layout`"
                 told = replace(plans[path].finding, code=UNKNOWN, severity=_MANUAL, message=message)
                 plans[path] = _Planned((), told)
     made: dict[tuple[str, ...], dict[Path, _Result]] = {(): {one.source.path: one for one in results}}
@@ -140,14 +140,14 @@ def _planned(
     try:
         known = training(program.evaluator)
         if not program.is_complete:
-            raise Unclear("the program takes too many steps to follow", None)
+            raise Unclear("the program takes too many steps to trace", None)
         choice = choose(known.weights, slots(known.optimizer, known.given), room.dimension, room.parts, room.limit)
     except Unclear as problem:
         where = _original(path, before, problem, program.evaluator)
         file, line, column = where or (path, line, column)
         advice = (
-            "say it in the program (`tf.reshape(net, [-1, 784])` before the layer, or `shape=` of its input), or choose"
-            " by hand: `--layout 'PATTERN=unsharded,model'`"
+            "write it in the program (`tf.reshape(net, [-1, 784])` before the layer, or `shape=` of its "
+            "input), or set it by hand: `--layout 'PATTERN=unsharded,model'`"
         )
         message = f"layouts cannot be chosen from sizes, because {problem.message}: {advice}"
         return _Planned((), Finding(str(file), line, column, UNKNOWN, _MANUAL, message))

@@ -45,8 +45,8 @@ def rewrite_loops(draft: Draft) -> str | None:
         around = draft.above(run, cst.FunctionDef)
         if step is None or around is None or draft.above(step, cst.FunctionDef) is around:
             message = (
-                "`strategy.run` of a function of this file, in a tf.function of its own beside it, is written for "
-                "a mesh: put the step and its tf.function next to each other"
+                "on a mesh, `strategy.run` must call a function of this file from its own tf.function: put "
+                "the step and its tf.function next to each other"
             )
             refuse(run, message)
         model = _rewrite_step(draft, run, step, around) or model
@@ -59,14 +59,14 @@ def _rewrite_step(draft: Draft, run: cst.Call, step: cst.FunctionDef, around: cs
     applies = [call for call in calls_in(step.body) if method(call) == "apply_gradients"]
     place = decorator_place(draft.file, around)
     if place is None:
-        message = f"`{around.name.value}` is no tf.function: decorate it with `@tf.function`, without arguments"
+        message = f"`{around.name.value}` is not a tf.function: decorate it with `@tf.function`, without arguments"
         refuse(around, message)
     given = _arguments_of(draft, run)
     if not applies:
         _rewrite_test(draft, run, step, around, given)
         return None
     if len(applies) > 1:
-        refuse(applies[1], "several optimizers in one step are not written for a mesh: keep the MirroredStrategy")
+        refuse(applies[1], "several optimizers in one step are unsupported on a mesh: keep the MirroredStrategy")
     found = gradients_of(draft, step, applies[0])
     model = found.variables.rpartition(".")[0]
     if draft.models.own or deferred_model(draft) is not None:
@@ -105,7 +105,7 @@ def _rewrite_apply(draft: Draft, found: Gradients) -> None:
 def _rewrite_test(draft: Draft, run: cst.Call, step: cst.FunctionDef, around: cst.FunctionDef, given: str) -> None:
     """A step that only measures: it is called as it is."""
     if any(method(call) in ("gradient", "minimize") for call in calls_in(step.body)):
-        message = "gradients that are not applied in the step that takes them: apply them there"
+        message = "gradients are not applied in the step that computes them: apply them there"
         refuse(step, message)
     for use in draft.strategy.uses:
         reduce = draft.parents.get(draft.parents[use])
@@ -125,10 +125,10 @@ def _arguments_of(draft: Draft, run: cst.Call) -> str:
     """The arguments that a step is given, as source text."""
     rest = run.args[1:]
     if len(rest) != 1 or (rest[0].keyword is not None and rest[0].keyword.value != "args"):
-        refuse(run, "a step of a mesh is given `args=(...)` only: leave the other arguments out")
+        refuse(run, "the step is given more than `args=(...)`, unsupported on a mesh: leave the other arguments out")
     value = rest[0].value
     if not isinstance(value, (cst.Tuple, cst.List)):
-        refuse(run, "the arguments of the step are not written out: give `args=(batch,)`")
+        refuse(run, "the arguments of the step are not literal: give `args=(batch,)`")
     return ", ".join(draft.text(element.value) for element in value.elements)
 
 
@@ -138,10 +138,10 @@ def _returned_by(draft: Draft, step: cst.FunctionDef) -> cst.Return | None:
         return None
     last = step.body.body[-1]
     if len(found) > 1 or draft.parents[found[0]] is not last or draft.parents[last] is not step.body:
-        refuse(step, "the step returns in several places: let it end with one `return loss`")
+        refuse(step, "the step has several returns: let it end with one `return loss`")
     value = found[0].value
     if value is None or isinstance(value, (cst.Tuple, cst.Dict, cst.List)):
-        refuse(found[0], "the step returns several values: let it return the loss, and keep others in metrics")
+        refuse(found[0], "the step returns several values: return the loss, and keep the others in metrics")
     return found[0]
 
 
@@ -153,9 +153,7 @@ def _body_of(draft: Draft, run: cst.Call, around: cst.FunctionDef, returns: bool
     if not reduces:
         plain = len(body) == 1 and isinstance(draft.parents[run], cst.Expr)
         if not plain:
-            message = (
-                'what the step returns has to be summed up in its tf.function: `return strategy.reduce("SUM", ...)`'
-            )
+            message = 'the result of the step must be summed in its tf.function: `return strategy.reduce("SUM", ...)`'
             refuse(run, message)
         return False
     [reduce, *others] = reduces
@@ -169,7 +167,7 @@ def _body_of(draft: Draft, run: cst.Call, around: cst.FunctionDef, returns: bool
         and isinstance(draft.parents[reduce], cst.Return)
     )
     if not shaped:
-        message = "a tf.function that does more than to run its step and to return the sum: leave the rest to the loop"
+        message = "this tf.function does more than run its step and return the sum: move the rest to the loop"
         refuse(around, message)
     return True
 
@@ -181,8 +179,8 @@ def _check_sum(draft: Draft, reduce: cst.Call) -> cst.BaseExpression:
     whole = axis is not None and draft.text(axis.value) == "None"
     if len(reduce.args) != 3 or not whole or text.rpartition(".")[2].strip("\"'").upper() != "SUM":
         message = (
-            'the replicas\' values are not summed up: `strategy.reduce("SUM", value, axis=None)` of a loss that is '
-            "divided by the global batch is written for a mesh"
+            'the replicas\' values are not summed: a mesh needs `strategy.reduce("SUM", value, axis=None)` of '
+            "a loss divided by the global batch"
         )
         refuse(reduce, message)
     return reduce.args[1].value

@@ -18,7 +18,7 @@ def rewrite_use(draft: Draft, use: cst.Name) -> None:
         draft.edit(use, with_node(cst.Name(draft.scope)))
         return
     if not isinstance(attribute, cst.Attribute) or attribute.value is not use:
-        message = "the strategy is handed around, and a mesh is none: use it where it is made"
+        message = "the strategy is passed around, which is unsupported on a mesh: use it where it is created"
         refuse(attribute, message)
     what = attribute.attr.value
     call = draft.parents[attribute]
@@ -30,7 +30,7 @@ def rewrite_use(draft: Draft, use: cst.Name) -> None:
         kind = draft.helper("MeshBatches", lambda name: dtensor.batches(name, "    "))
         draft.edit(call, lambda node: placed(is_edit_of(node, cst.Call), kind, draft.mesh))
     else:
-        message = f"`{draft.text(attribute)}` has no counterpart on a mesh, or not here: keep the MirroredStrategy"
+        message = f"`{draft.text(attribute)}` is unsupported on a mesh: keep the MirroredStrategy"
         refuse(attribute, message)
 
 
@@ -63,6 +63,6 @@ def _rewrite_count(draft: Draft, attribute: cst.Attribute) -> None:
     whole = draft.parents[attribute]
     scales = isinstance(whole, cst.BinaryOperation) and isinstance(whole.operator, (cst.Divide, cst.Multiply))
     if not scales or not isinstance(whole, cst.BinaryOperation) or whole.right is not attribute:
-        message = "the number of replicas in a step: a mesh computes the whole batch, so leave it out"
+        message = "a step reads the number of replicas, but a mesh computes the whole batch: leave it out"
         refuse(attribute, message)
     draft.edit(whole, lambda node: is_edit_of(node, cst.BinaryOperation).left)

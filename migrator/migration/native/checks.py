@@ -44,7 +44,7 @@ def check_references(state: GroupState) -> None:
     models |= {function for program in state.group.programs for _, function in program.model.builders}
     for model, file, node in state.references:
         if model in models:
-            message = f"`{model.name.value}` gets another signature, but is used here outside an Estimator"
+            message = f"`{model.name.value}` gets a new signature, but is used here outside an Estimator"
             state.problems.setdefault(file.path, []).append(Blocked("TFM113", node, message))
             if file.path not in state.group.files:
                 state.outside[file.path] = file
@@ -65,11 +65,11 @@ def check_moving_averages(state: GroupState, program: TrainingProgram, moved: bo
                 frozen = [arg for arg in frozen if not is_true(arg.value)]
                 targets = [one.target for one in nodes_in(file.module) if isinstance(one, cst.AssignTarget)]
                 if frozen or any(isinstance(one, cst.Attribute) and one.attr.value == "trainable" for one in targets):
-                    message = "a batch normalization that is not trainable is another one in TensorFlow 2"
+                    message = "a frozen batch normalization behaves differently in TensorFlow 2"
                     raise InFile(file, "TFM202", call, message)
             elif not moved and _normalizes_batches(name) and not _is_frozen(call):
                 message = (
-                    "no step moves the averages of this layer, and `fit` would: let the train_op run "
+                    "no step updates the averages of this layer, but `fit` would: let the train_op run "
                     "`model.get_updates_for(None) + model.get_updates_for(features)`"
                 )
                 raise InFile(file, "TFM202", call, message)
@@ -88,7 +88,7 @@ def check_unused(
     found = unused_layers(state.project, scope, kept, emitted.outputs, function.output)
     if found is None or not (read_all or says(_texts(state, program), "regularizer")):
         return
-    message = "the loss adds up variables of a layer that it is not computed from: a Keras model has no such layer"
+    message = "the loss sums variables of a layer that does not feed it, so the Keras model does not have that layer"
     raise Blocked("TFM312", found, message)
 
 
@@ -116,8 +116,8 @@ def check_folder(state: GroupState, program: TrainingProgram) -> None:
     for other in state.group.programs:
         if other is not program and program.may_read(other):
             message = (
-                f"`{program.variable}` reads what `{other.variable}` trains in the same model_dir: make it after "
-                "that training"
+                f"`{program.variable}` reads what `{other.variable}` trains in the same model_dir: "
+                "create it after that training"
             )
             raise Blocked("TFM103", program.place.call, message)
 
@@ -136,11 +136,13 @@ def check_towers(state: GroupState, program: TrainingProgram) -> None:
     """Refuses a network for each device, and a strategy around what was some. Raises Blocked (TFM743)."""
     given = program.config.get("train_distribute")
     if program.of_towers and given is not None and not is_none(given):
-        raise Blocked("TFM743", program.model_fn.name, "towers under a strategy: each replica would build all")
+        raise Blocked(
+            "TFM743", program.model_fn.name, "towers under a strategy are unsupported: each replica would build all"
+        )
     for node, file in reach(state.project, program.model_file, program.model_fn).items():
         found = find_towers(node, file.imports)
         if found is not None:
-            message = "towers that average their gradients: write the model_fn for one, and take a MirroredStrategy"
+            message = "towers average their gradients: write the model_fn for one, and use a MirroredStrategy"
             place = found if file is program.model_file else program.model_fn.name
             raise Blocked("TFM743", place, message)
 
@@ -151,7 +153,7 @@ def check_examples(state: GroupState, program: TrainingProgram, emitted: Emitted
         found = over_examples(node, file.imports)
         if found is not None:
             text = file.code(found)
-            message = f"`{text}` is computed over all examples, which replicas divide: `--strategy one-device`"
+            message = f"`{text}` is computed over all examples, but replicas split them: use `--strategy one-device`"
             raise Blocked("TFM739", program.model_fn.name if node is emitted.node else found, message)
 
 
@@ -159,7 +161,7 @@ def check_rounds(state: GroupState, program: TrainingProgram, emitted: EmittedMo
     """Refuses what replicas computed each over its own batch, which a mesh has in one. Raises Blocked (TFM790)."""
     place = program.model_fn.name
     if emitted.loss_of_batch:
-        message = "each replica divided its loss by what is in its own batch: a mesh would by all of them"
+        message = "each replica divided its loss by a value of its own batch, a mesh would use the whole batch"
         raise Blocked("TFM790", place, f"{message}: write a mean over examples, or choose another `--strategy`")
     for node, file in _functions_of(state, program, emitted):
         text = bare(file.code(node))

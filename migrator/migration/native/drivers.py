@@ -61,7 +61,7 @@ def write_driver(state: GroupState, program: TrainingProgram) -> None:
         strategy = partitioning.on_mesh(state, program, emitted, strategy)
         if emitted.draws or state.draws:
             strategy = dtensor.drawing(strategy)
-            message = "layers that drop units draw from generators, each device for its part of a tensor"
+            message = "dropout layers draw from one generator per device, each for its part of a tensor"
             state.remarks[file.path].append(Blocked("TFM797", program.place.call, message))
     both = program.train_and_evaluate
     calls = [program.place, *(use.place for use in program.uses), *([] if both is None else [both.place])]
@@ -76,7 +76,9 @@ def write_driver(state: GroupState, program: TrainingProgram) -> None:
         state.project, program, state.rewriters[file.path], names, _driven_model(state, program), asked
     )
     if driver.in_scope and emitted.outside is not None and not calls_in(program.model.callee):
-        message = "this optimizer is made before the strategy, which has to make its variables: make it in the model_fn"
+        message = (
+            "this optimizer is created before the strategy, which must create its variables: create it in the model_fn"
+        )
         raise Blocked("TFM403", emitted.outside, message)
     _put(state, program, driver)
     _tell_files(state, strategy)
@@ -99,7 +101,7 @@ def _check_choice(state: GroupState, program: TrainingProgram) -> None:
     served = state.signatures.get(program.model_fn)
     shape = (emitted.has_predictor, of_dicts, program.model.parameters.params is None, served)
     if state.driven.setdefault(program.place.call, shape) != shape:
-        message = "the model_fns that this Estimator may have differ in what they take or predict"
+        message = "the alternative model_fns of this Estimator take or predict different things"
         raise Blocked("TFM105", program.place.call, message)
 
 
@@ -143,7 +145,7 @@ def _put(state: GroupState, program: TrainingProgram, driver: EmittedDriver) -> 
     changes.moved.update(whole)  # comments and all
     for node, new in driver.expressions.items():
         if node in changes.expressions and file.code(changes.expressions[node]) != file.code(new):
-            message = "a function is given several Estimators that this line would become different code for"
+            message = "this line would become different code for several Estimators passed to its function"
             raise Blocked("TFM103", node, message)
     changes.expressions.update(driver.expressions)
     changes.helpers += [one for one in driver.helpers if one not in changes.helpers]
@@ -164,17 +166,17 @@ def _remarks(state: GroupState, program: TrainingProgram, strategy: Target) -> l
     steps = emitted.of_execution
     if executes_apart(state, program):
         fewer = steps_of_servers(state, program)
-        message = f"without servers `fit` makes {STEPS_OF_EXECUTION} steps in one execution, which callbacks see"
+        message = f"without parameter servers `fit` runs {STEPS_OF_EXECUTION} steps per execution, which callbacks see"
         if fewer > 1:
-            message += f"; with servers it makes {fewer}"
+            message += f"; with them {fewer}"
         found.append(Blocked("TFM725", program.place.call, message))
     if steps > 1:
-        message = f"`fit` makes {steps} steps in one execution: callbacks that you add see every {steps}th step"
+        message = f"`fit` runs {steps} steps per execution: callbacks that you add see every {steps}th step"
         found.append(Blocked("TFM725", program.place.call, message))
     if strategy.parameter_servers:
-        message = "on parameter servers the chief only coordinates: one worker more keeps the throughput"
+        message = "on parameter servers the chief only coordinates: add one worker to keep the throughput"
         if strategy.word == "parameter-server" and program.variable not in program.file.clusters:
-            message += "; TF_CONFIG has to name a chief (the new program raises an error where it does not)"
+            message += "; TF_CONFIG must name a chief (the new program raises an error otherwise)"
         found.append(Blocked("TFM706", program.place.call, message))
     return found
 
@@ -187,13 +189,13 @@ def _write_flowing(
     """The object in the place of an Estimator that goes from one function to another."""
     choice = [one for one in state.group.programs if one.place is program.place]
     if any(one.model_fn not in state.models for one in choice) or len({_rates(state, one) for one in choice}) > 1:
-        message = "the model_fns that this Estimator may have differ in their optimizers"
+        message = "the alternative model_fns of this Estimator differ in their optimizers"
         raise Blocked("TFM105", program.place.call, message)
     for one in choice:
         check_model(state.project, one, state.models[one.model_fn][0])
     staying = {one.place.call for one in state.group.programs if one.flowing is not None}
     if program.flowing is not None and not staying.issuperset(program.flowing.config_for):
-        message = "the RunConfig is another Estimator's, too, which becomes something else: give each its own"
+        message = "another Estimator, which becomes different code, shares this RunConfig: give each its own"
         raise Blocked("TFM103", program.place.call, message)
     emitted, of_dicts = state.models[program.model_fn]
     rebinding.check_names(program.scope, rebinding.names_behind(program.scope, [program.place.call]))
@@ -218,7 +220,7 @@ def _write_flowing(
         for node, expression in new.items():
             known = state.changes[path].expressions.setdefault(node, expression)
             if program.file.code(known) != program.file.code(expression):
-                message = "this line is for several Estimators that it would become different code for"
+                message = "this line would become different code for its several Estimators"
                 raise Blocked("TFM103", program.place.call, message)
     changes = state.changes[program.file.path]
     changes.statements.update({line: [] for line in program.removed})

@@ -73,7 +73,7 @@ def check_config_reads(state: GroupState, texts: Mapping[Path, str]) -> None:
             places = [node for node in given if dotted(node) == text]
             count = re.compile(rf"(?<![\w.]){re.escape(text)}\b")
             if len(count.findall(texts[path])) > len(count.findall(file.text)) - len(places):
-                message = f"`{text}` is read in lines that are replaced: give its value a name before"
+                message = f"`{text}` is read in lines that are replaced: assign it to a name before"
                 state.problems[path].append(Blocked("TFM108", places[0], message))
 
 
@@ -96,7 +96,9 @@ def parse_flags(state: GroupState, path: Path, file: ParsedFile) -> None:
     before = state.rewriters[path].before
     before[statement] = [*line, *before.get(statement, [])]
     state.changes[path].needs.add("sys")
-    state.remarks[path].append(Blocked("TFM856", statement, "the command line is parsed before a flag is read here"))
+    state.remarks[path].append(
+        Blocked("TFM856", statement, "the command line is now parsed before a flag is read here")
+    )
 
 
 def write_summaries(state: GroupState, path: Path, file: ParsedFile) -> None:
@@ -139,11 +141,11 @@ def _on_keras3(state: GroupState, file: ParsedFile, module: cst.Module) -> cst.M
     for name, text in list(changes.classes.items()):
         new = keras3.class_text(name, text)
         if new is None:
-            message = f"`{name}`, which the new file would need, was not tried on Keras 3: leave `--keras 3` out"
+            message = f"`{name}`, which the new file would need, is untested on Keras 3: leave `--keras 3` out"
             state.problems[file.path].append(Blocked("TFM870", place, message))
         else:
             changes.classes[name] = new
     for name in keras3.foreign_names(module):
-        message = f"`{name}` does not exist on Keras 3, or was not tried there: leave `--keras 3` out"
+        message = f"`{name}` does not exist or is untested on Keras 3: leave `--keras 3` out"
         state.problems[file.path].append(Blocked("TFM870", place, message))
     return module

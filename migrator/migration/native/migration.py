@@ -118,7 +118,7 @@ class NativeMigration(GroupState):
         check_config_reads(self, texts)
         for path, unit in self.used_in_both.items():
             if not runs_in_both(self.group.files[path].text, texts[path], self.serving_files.get(path, ())):
-                message = f"`{unit.name.value}` is used by code that stays TensorFlow 1: move it to a file of its own"
+                message = f"`{unit.name.value}` is used by code that stays TensorFlow 1: move it to its own file"
                 self.problems[path].append(Blocked("TFM114", unit.name, message))
         tell_regularizers(self)
         foreign = check_files_of_others(self)

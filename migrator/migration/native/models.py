@@ -160,7 +160,7 @@ def write_lambdas(state: GroupState, program: TrainingProgram) -> None:
     """Lambdas that a model_fn is made of. Raises Blocked (TFM104) where one is in a file that does not change."""
     for node, (file, new) in program.model.lambdas.items():
         if file.path not in state.rewriters:
-            message = f"the model_fn is made of a lambda in {file.path.name}, which does not change with this file"
+            message = f"the model_fn is created by a lambda in {file.path.name}, which does not change with this file"
             raise Blocked("TFM104", program.place.call, message)
         rewritten = new.visit(state.rewriters[file.path])
         assert isinstance(rewritten, cst.BaseExpression)
@@ -209,13 +209,13 @@ def _name_variables(
     for code in reads:
         place = order_read(code)
         if place is not None:
-            message = "a Keras model has its variables in another order: choose them by names or shapes"
+            message = "a Keras model orders its variables differently: select them by name or shape"
             raise Blocked("TFM312", place if code.file is file else program.model_fn.name, message)
     layers = named_layers(state.project, scope, calls, state.layer_names)
     given = names_to_give(layers, reads, slashes=state.keras.number == 2)
     for call, name in given.items():
         if state.layer_names.get(call, name) != name:
-            message = f"two model_fns want this layer to have different names (`{name}` is one): make two functions"
+            message = f"two model_fns need different names for this layer (`{name}` is one): split it in two functions"
             raise Blocked("TFM312", program.model_fn.name, message)
     state.layer_names.update(given)
     return bool(reads)

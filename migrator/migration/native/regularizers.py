@@ -21,8 +21,8 @@ def tell_regularizers(state: GroupState) -> None:
     for path, rewriter in state.rewriters.items():
         for node in rewriter.dropped_regularizers:
             if agree:
-                message = "the regularizer is left out: the loss of the model_fn never had its term"
+                message = "the regularizer is dropped: the loss of the model_fn never had its term"
                 state.remarks[path].append(Blocked("TFM206", node, message))
             else:
-                message = "one model_fn adds the terms of regularizers to its loss, another does not"
+                message = "one model_fn adds the regularization terms to its loss, another does not"
                 state.problems[path].append(Blocked("TFM206", node, message))

@@ -33,19 +33,19 @@ def share_strategies(state: GroupState) -> None:
 def strategy_of(state: GroupState, program: TrainingProgram) -> Target:
     """The strategy of a program. Raises Blocked (TFM704, TFM872)."""
     if program.model.ready and state.keras.number == 3:
-        message = "a Keras model of the program's own was not tried on Keras 3: leave `--keras 3` out"
+        message = "the program's own Keras model is untested on Keras 3: leave `--keras 3` out"
         raise Blocked("TFM870", program.place.call, message)
     strategy = choose(program, state.asked)
     if program.flowing is not None and (
         strategy not in (ONE_DEVICE, AUTO) or state.loop.own or state.keras is not KERAS_2
     ):
         message = (
-            "this Estimator is not used in the function that makes it: that is for one device, for what TF_CONFIG "
-            "asks for, for `fit` and Keras 2"
+            "an Estimator passed between functions is supported only on one device or by TF_CONFIG, with "
+            "`fit` and Keras 2"
         )
         raise Blocked("TFM704", program.place.call, message)
     if program.flowing is not None and strategy is AUTO and state.clusters != ONE_EVALUATOR:
-        message = "this Estimator is not used in the function that makes it: an evaluator task evaluates it"
+        message = "an Estimator passed between functions needs an evaluator task: leave the option out"
         raise Blocked("TFM704", program.place.call, message)
     if program.model.ready and not strategy.alone and not strategy.mesh and not state.loop.own:
         strategy = _of_ready_model(state, program, strategy)
@@ -54,18 +54,18 @@ def strategy_of(state: GroupState, program: TrainingProgram) -> Target:
     elif state.loop.own:
         strategy = for_own_loop(program, strategy, state.keras)
         if state.asked is AUTO and any("TF_CONFIG" in file.bare for file in state.group.files.values()):
-            message = "the program reads or writes TF_CONFIG: name the `--strategy` of its loop"
+            message = "the program reads or writes TF_CONFIG: choose the `--strategy` of its loop"
             raise Blocked("TFM737", program.place.call, message)
         if state.training[program.file.path].divided and draws_batches(program, strategy):
-            message = "a program beside it has no strategy, so that its replicas divide batches: migrate it alone"
+            message = "another program in these files has no strategy, so its replicas split batches: migrate it alone"
             raise Blocked("TFM737", program.place.call, message)
     if state.keras.fits_on_clusters or strategy.fits_on_keras3 or (state.loop.own and strategy.loops_on_keras3):
         return strategy
     if strategy is not AUTO:
-        message = f"this program was not tried on Keras 3 under the {strategy.word} strategy: leave `--keras 3` out"
+        message = f"this program is untested on Keras 3 under the {strategy.word} strategy: leave `--keras 3` out"
         raise Blocked("TFM872", program.place.call, message)
     if any("TF_CONFIG" in file.bare for file in state.group.files.values()):
-        message = "the program reads or writes TF_CONFIG, and Keras 3 fits on no cluster: leave `--keras 3` out"
+        message = "the program reads or writes TF_CONFIG, but Keras 3 cannot fit on a cluster: leave `--keras 3` out"
         raise Blocked("TFM872", program.place.call, message)
     message = "the new program trains in its own process, whatever TF_CONFIG says"
     remark = Blocked("TFM873", program.place.call, message)

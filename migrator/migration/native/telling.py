@@ -50,7 +50,7 @@ def findings_of(state: GroupState, refused: bool) -> dict[Path, list[Finding]]:
             message = f"`{program.model_fn.name.value}` and its Estimator are now a Keras program"
             done = program.file.finding("TFM101", Severity.MIGRATED, program.place.call, message)
             places = program.file.choices.get((done.line, done.column), ())
-            message = "this Estimator, one of those that a condition chooses from, is now a Keras program"
+            message = "this Estimator, one alternative of a condition, is now a Keras program"
             found[program.file.path] += [
                 replace(done, line=line, column=column, message=message) for line, column in places
             ] or [done]
