@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from migrator.ir.expressions import item, set_item
+from migrator.ir.expressions import item, set_attribute, set_item
 from migrator.ir.machine import NOTHING, Arguments, Machine, identity, may_be_absent, present, where_there
 from migrator.ir.operators import FOLDED, LIBRARY, folded
 from migrator.ir.store import Elements, Entries
@@ -208,7 +208,7 @@ def _hasattr(machine: Machine, given: Arguments, site: Site) -> Value | None:
 def _setattr(machine: Machine, given: Arguments, site: Site) -> Value | None:
     owner, name, value = given.args[0], given.args[1], given.args[2]
     if isinstance(name, Constant):
-        machine.store.set((owner, name.value), value)
+        set_attribute(machine, owner, str(name.value), value)
     else:
         machine.lose([owner], "`setattr` with a name that is not known")
     return Constant(site, None)

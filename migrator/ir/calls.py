@@ -8,8 +8,8 @@ import libcst as cst
 
 from migrator.ir.builtin import KNOWN, call_builtin, call_method, lineage
 from migrator.ir.expressions import item
-from migrator.ir.machine import Arguments, Machine, where_there
-from migrator.ir.operators import BUILTINS
+from migrator.ir.machine import Arguments, Machine, cell, inside, where_there
+from migrator.ir.operators import BUILTINS, CHANGING
 from migrator.ir.store import ABSENT, Elements
 from migrator.ir.values import (
     Class,
@@ -177,7 +177,11 @@ def _call_symbol(machine: Machine, callee: Symbol, given: Arguments, site: Site)
             if given.known and name not in _EFFECTS
             else (_operation(machine, name, (), given, site))
         )
-    return _operation(machine, name, (), given, site)
+    found = _operation(machine, name, (), given, site)
+    owner, _, method = name.rpartition(".")
+    if method in CHANGING:  # of a container in a file that was not given
+        machine.store.set(inside(owner), found)
+    return found
 
 
 def _run_main(machine: Machine, given: Arguments, site: Site) -> Value:
@@ -406,12 +410,12 @@ def attribute(machine: Machine, owner: Value, name: str, site: Site) -> Value:
     if isinstance(owner, Either):
         parts = [attribute(machine, one, name, site) for one in (owner.then, owner.otherwise)]
         return machine.chosen([(owner.condition, True)], *parts)
+    held, lost = machine.store.get(cell(owner, name)), machine.store.get((owner, "?"))
+    if isinstance(held, Value) and lost is ABSENT and not isinstance(owner, Class):
+        return held
     if isinstance(owner, Symbol):
+        machine.store.get(inside(f"{owner.name}.{name}"))
         return _of_symbol(machine, owner.name, name, site)
-    cell = machine.store.get((owner, name))
-    lost = machine.store.get((owner, "?"))
-    if isinstance(cell, Value) and lost is ABSENT:
-        return cell
     if isinstance(owner, (Object, Parent)):
         return _of_object(machine, owner, name, site)
     if isinstance(owner, Class):
@@ -448,8 +452,7 @@ def _of_symbol(machine: Machine, owner: str, name: str, site: Site) -> Value:
     if whole in TEXTS:
         return Constant(site, TEXTS[whole])
     if owner.endswith(".FLAGS"):
-        cell = machine.store.get(("flag", name))
-        return cell if isinstance(cell, Value) else machine.operation(site, "flag", Constant(site, name))
+        return machine.operation(site, "flag", Constant(site, name))
     machine.reads(whole)
     return Symbol(site, whole)
 

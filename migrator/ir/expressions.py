@@ -7,7 +7,7 @@ from typing import Any, Union
 
 import libcst as cst
 
-from migrator.ir.machine import NOTHING, Arguments, Machine, identity, may_be_absent, present
+from migrator.ir.machine import NOTHING, Arguments, Machine, cell, identity, inside, may_be_absent, present
 from migrator.ir.operators import BINARY, BUILTINS, COMPARISONS, folded
 from migrator.ir.store import ABSENT, Elements, Entries
 from migrator.ir.values import (
@@ -100,6 +100,7 @@ def _name(machine: Machine, node: cst.Name, scope: Scope) -> Value:
     found = look_up(machine, node.value, scope)
     if isinstance(found, Symbol):
         machine.reads(found.name)
+        machine.store.get(inside(found.name))
     return found if found is not None else Unknown(machine.site(node, scope), f"`{node.value}` has no known value here")
 
 
@@ -526,9 +527,9 @@ def item(machine: Machine, owner: Value, key: Value, site: Site) -> Value:
         fields = owner.of.fields if isinstance(owner.of, Record) else ()
         if isinstance(key, Constant) and isinstance(key.value, int) and -len(fields) <= key.value < len(fields):
             return machine.attribute(owner, fields[key.value], site)
-    cell = machine.store.get((owner, "item", identity(key)))
-    if isinstance(cell, Value):
-        return cell
+    held = machine.store.get((identity(owner), "item", identity(key)))
+    if isinstance(held, Value):
+        return held
     return machine.operation(site, "getitem", owner, key)
 
 
@@ -542,9 +543,16 @@ def assign(machine: Machine, target: cst.BaseExpression, value: Value, scope: Sc
     elif isinstance(target, (cst.Tuple, cst.List)):
         _unpack(machine, target, value, scope)
     elif isinstance(target, cst.Attribute):
-        machine.store.set((machine.value(target.value, scope), target.attr.value), value)
+        set_attribute(machine, machine.value(target.value, scope), target.attr.value, value)
     elif isinstance(target, cst.Subscript):
         _set_item(machine, target, value, scope)
+
+
+def set_attribute(machine: Machine, owner: Value, name: str, value: Value) -> None:
+    """`owner.name = value`."""
+    if isinstance(owner, Either):
+        machine.lose([owner], "one of several objects gets an attribute")
+    machine.store.set(cell(owner, name), value)
 
 
 def _set_item(machine: Machine, target: cst.Subscript, value: Value, scope: Scope) -> None:
@@ -575,7 +583,7 @@ def set_item(machine: Machine, owner: Value, key: Value | None, value: Value) ->
         for one in (owner.then, owner.otherwise):
             machine.lose([one], "one of several containers gets an entry")
     elif key is not None:
-        machine.store.set((owner, "item", identity(key)), value)
+        machine.store.set((identity(owner), "item", identity(key)), value)
 
 
 def _unpack(machine: Machine, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
@@ -723,5 +731,6 @@ __all__ = [
     "give",
     "item",
     "look_up",
+    "set_attribute",
     "set_item",
 ]

@@ -465,6 +465,28 @@ def identity(value: Value) -> tuple[object, ...] | Value:
     return value
 
 
+def cell(owner: Value, name: str) -> Key:
+    """Where the store keeps an attribute: those of modules and classes are names of their scopes.
+
+    What is given to a name of a library, or to a flag, is found wherever that is read.
+    """
+    if isinstance(owner, (Module, Class)):
+        return owner.scope, name
+    if not isinstance(owner, Symbol):
+        return owner, name
+    return ("flag", name) if owner.name.endswith(".FLAGS") else ("symbol", f"{owner.name}.{name}")
+
+
+def inside(symbol: str) -> Key:
+    """Where the store keeps that a container of a library's name, of a file that was not given say, was changed."""
+    return "inside", symbol
+
+
+def is_of_library(key: Key) -> bool:
+    """Whether a key is of what a library's name has, or a flag."""
+    return isinstance(key[0], tuple) or key[0] in ("flag", "symbol", "inside")
+
+
 def same(first: Value, second: Value) -> bool:
     """Whether two values are surely the same."""
     return first is second or identity(first) == identity(second)
@@ -480,7 +502,10 @@ __all__ = [
     "Machine",
     "Region",
     "TooMuch",
+    "cell",
     "identity",
+    "inside",
+    "is_of_library",
     "may_be_absent",
     "present",
     "same",

@@ -59,6 +59,14 @@ _OPERATORS = (
     *("eq", "ne", "lt", "le", "gt", "ge", "contains", "not_"),
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "neg"),
 )
+#: The methods that change a list, a dict or a set.
+CHANGING = frozenset(
+    (
+        *("append", "extend", "insert", "remove", "reverse", "sort", "pop", "clear"),
+        *("popitem", "setdefault", "update"),
+        *("add", "discard", "difference_update", "intersection_update", "symmetric_difference_update"),
+    )
+)
 #: Functions of the standard library that compute a value of constants and do nothing else.
 LIBRARY: dict[str, Callable[..., Any]] = {
     **{f"re.{one.__name__}": one for one in (re.match, re.search, re.fullmatch, re.findall, re.split, re.sub)},
@@ -91,4 +99,4 @@ def folded(
 
 _GROWING = (operator.pow, operator.lshift, operator.mul, builtins.pow)
 
-__all__ = ["BINARY", "BUILTINS", "COMPARISONS", "FOLDED", "LIBRARY", "folded"]
+__all__ = ["BINARY", "BUILTINS", "CHANGING", "COMPARISONS", "FOLDED", "LIBRARY", "folded"]

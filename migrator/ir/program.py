@@ -7,16 +7,17 @@ program has given them by then. What they build is a graph: the operations in th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
 from migrator.ir.evaluate import Evaluator, Left, executed, started
-from migrator.ir.machine import Arguments, Condition, Effect, File, Files
-from migrator.ir.store import ABSENT
+from migrator.ir.machine import Arguments, Condition, Effect, File, Files, is_of_library, same
+from migrator.ir.store import ABSENT, Elements, Entries, Key, Listening
 from migrator.ir.values import (
     Class,
     Constant,
+    Either,
     Frame,
     Function,
     Method,
@@ -24,9 +25,11 @@ from migrator.ir.values import (
     Operation,
     Partial,
     Scope,
+    Unknown,
     Value,
     alternatives,
 )
+from migrator.ir.values import Sequence as Items
 
 _TPU = ("model_fn", "model_dir", "config", "params", "use_tpu", "train_batch_size", "eval_batch_size")
 #: What makes an Estimator of a model_fn, and its parameters.
@@ -52,8 +55,9 @@ _CANNED = ("Classifier", "Regressor", "Estimator", "model_to_estimator")
 class Graph:
     """What a function builds: its operations in order, and what it returns.
 
-    `changes` are the names, of functions and modules around it, whose values it changed when it was called, `entered`
-    the functions of the program that were called.
+    `changes` are the names, of functions and modules around it, whose values it changed when it was called, and
+    `written` all that it wrote there; `entire` is all that it wrote. `entered` are the functions of the program that
+    were called.
     """
 
     mode: str
@@ -62,6 +66,8 @@ class Graph:
     result: Value
     changes: tuple[str, ...] = ()
     entered: frozenset[cst.CSTNode] = frozenset()
+    written: Mapping[Key, object] = field(default_factory=dict)
+    entire: frozenset[Key] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -81,12 +87,17 @@ class Use:
 
 @dataclass
 class Estimator:
-    """An Estimator: how it is made, what is done with it, and the graphs of its model_fn by mode."""
+    """An Estimator: how it is made, what is done with it, and the graphs of its model_fn by mode.
+
+    `changes` are the names of what its model_fn reads from outside that is not the same at each use, with the first use
+    that finds it changed.
+    """
 
     operation: Operation
     arguments: Mapping[str, Value]
     uses: list[Use] = field(default_factory=list)
     graphs: dict[str, Graph] = field(default_factory=dict)
+    changes: dict[str, Operation] = field(default_factory=dict)
 
     @property
     def is_canned(self) -> bool:
@@ -129,6 +140,8 @@ class _Reader:
         self.evaluator = Evaluator(files, main)
         self.evaluator.watch = self._called
         self.estimators: list[Estimator] = []
+        self.surroundings: dict[Operation, _Surroundings] = {}
+        self.params: dict[Operation, Value] = {}
         self.inside = False
         self.handed: list[tuple[Value, bool]] = []  # to libraries, and whether a condition decides it
 
@@ -140,7 +153,11 @@ class _Reader:
             return
         if _makes_estimator(operation):
             parameters = ESTIMATORS.get(operation.symbol, ())
-            self.estimators.append(Estimator(operation, {**dict(zip(parameters, operation.args)), **operation.kwargs}))
+            made = Estimator(operation, {**dict(zip(parameters, operation.args)), **operation.kwargs})
+            self.estimators.append(made)
+            if "params" in made.arguments:
+                self.params[operation] = self._copied(made.arguments["params"])
+            self.surroundings[operation] = _Surroundings(self.evaluator)
             return
         name, parameters = _BOTH
         given = {**dict(zip(parameters, operation.args)), **operation.kwargs}
@@ -155,6 +172,7 @@ class _Reader:
         self, effect: Effect, method: str, owner: Value | None, given: Mapping[str, Value], modes: Sequence[str]
     ) -> None:
         made = alternatives(owner) if owner is not None else []
+        store = self.evaluator.store
         for estimator in self.estimators:
             if not any(one is estimator.operation for one in made):
                 continue
@@ -162,11 +180,32 @@ class _Reader:
             for name, function, mode in _input_functions(given):
                 values = self._arguments(estimator, function, mode, ("params", "config", "mode"), ())
                 inputs[name] = self._graph("input", function, values)
+                self._leave(inputs[name], method == "train_and_evaluate")
             conditions = effect.conditions
             estimator.uses.append(Use(method, effect.operation, given, conditions, effect.repeated, inputs))
-            for mode in modes if not estimator.is_canned else ():
+            if estimator.is_canned:
+                continue
+            surroundings = self.surroundings[estimator.operation]
+            if len(estimator.uses) == 1:
+                surroundings.first.update({key: store.get(key) for one in inputs.values() for key in one.entire})
+            for mode in modes:
                 if mode not in estimator.graphs:
+                    listening = Listening(surroundings.read)
+                    before = store.listen(listening)
                     estimator.graphs[mode] = self._model(estimator, mode)
+                    store.listen(before)
+                    surroundings.own |= listening.own
+            for name in surroundings.changed():
+                estimator.changes.setdefault(name, effect.operation)
+
+    def _leave(self, made: Graph, again: bool) -> None:
+        """Keeps what an input function leaves outside; where it may be called `again`, its values are not known."""
+        for key, value in made.written.items():
+            if again and isinstance(value, Value):
+                value = Unknown(value.site, "an input function changes it")
+            elif again and isinstance(value, (Elements, Entries)):
+                value = replace(value, more=True)
+            self.evaluator.store.set(key, value)
 
     def _model(self, estimator: Estimator, mode: str) -> Graph:
         function = estimator.arguments.get("model_fn")
@@ -197,7 +236,7 @@ class _Reader:
     def _params(self, estimator: Estimator, mode: str) -> Value:
         """The params of an Estimator, with the batch size that a TPUEstimator puts into them."""
         site = estimator.operation.site
-        given = estimator.arguments.get("params")
+        given = self.params.get(estimator.operation)
         size = estimator.arguments.get({"train": "train_batch_size", "eval": "eval_batch_size"}.get(mode, "predict"))
         if "TPU" not in estimator.operation.symbol:
             return given or self.evaluator.table(site, [])
@@ -209,6 +248,17 @@ class _Reader:
         items.append((Constant(site, "batch_size"), size or unknown))
         return self.evaluator.table(site, items, entries is not None and entries.more)
 
+    def _copied(self, params: Value) -> Value:
+        """What an Estimator keeps of its params, which may change afterwards; objects in them are not copied."""
+        machine, site = self.evaluator, params.site or self.evaluator.nowhere
+        content, entries = machine.content_of(params), machine.entries_of(params)
+        if entries is not None:
+            pairs = [(key, self._copied(one)) for key, one in entries.items.values()]
+            return machine.table(site, pairs, entries.more)
+        if content is not None and isinstance(params, Items):
+            return machine.sequence(site, params.kind, [self._copied(one) for one in content.items], content.more)
+        return params
+
     def _graph(self, mode: str, function: Value, given: Arguments) -> Graph:
         """Calls a function apart from the program."""
         self.inside = True
@@ -216,6 +266,61 @@ class _Reader:
             return called(self.evaluator, mode, function, given)
         finally:
             self.inside = False
+
+
+class _Surroundings:
+    """What the model_fn of an Estimator finds around it.
+
+    An Estimator calls its model_fn anew at each use; a Keras model is built once, of what there was when the Estimator
+    was made, and its first input function called.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self.read: set[Key] = set()
+        self.own: set[Key] = set()  # what the model_fn itself gives values
+        self.mark = evaluator.store.mark()
+        self.turns = evaluator.repeated
+        self.first = evaluator.store.held_now()
+
+    def changed(self) -> list[str]:
+        """The names of what the model_fn reads that is not as it was at first, or that a loop may change."""
+        first, store = self.first, self.evaluator.store
+        loops = [one.mark for one in self.evaluator.regions if one.kind == "loop" and one.mark >= self.mark]
+        turning = store.since(loops[0]) if loops and self.evaluator.repeated > self.turns else {}
+        found: list[str] = []
+        for key in self.read:
+            old, new = first.get(key, ABSENT), store.get(key)
+            is_own = old is ABSENT and (key in self.own or key[0] == "module")
+            if not is_own and (not _alike(old, new) or (key in turning and not _is_plain(new))):
+                found.append(_named(key))
+        return sorted(found)
+
+
+def _alike(first: object, second: object) -> bool:
+    """Whether a name or a container holds what it held before."""
+    if isinstance(first, Value) and isinstance(second, Value):
+        return same(first, second)
+    if isinstance(first, Elements) and isinstance(second, Elements):
+        parts = list(zip(first.items, second.items))
+        return (len(first.items), first.more) == (len(second.items), second.more) and all(same(*one) for one in parts)
+    if isinstance(first, Entries) and isinstance(second, Entries):
+        values = [(one[1], second.items[key][1]) for key, one in first.items.items() if key in second.items]
+        return (
+            first.items.keys() == second.items.keys()
+            and first.more == second.more
+            and all(same(*one) for one in values)
+        )
+    return first is second
+
+
+def _is_plain(held: object) -> bool:
+    """Whether what is held is the same in all turns of a loop."""
+    if isinstance(held, Elements):
+        return all(map(_is_plain, held.items))
+    if isinstance(held, Entries):
+        return all(_is_plain(one) for _, one in held.items.values())
+    return not isinstance(held, (Operation, Either, Unknown))
 
 
 def called(evaluator: Evaluator, mode: str, function: Value, given: Arguments) -> Graph:
@@ -236,15 +341,20 @@ def called(evaluator: Evaluator, mode: str, function: Value, given: Arguments) -
         entered, evaluator.called = evaluator.called, entered | evaluator.called
         evaluator.outer = outer
     written = evaluator.store.undo(mark)
-    new = {key: value for key, value in written.items() if evaluator.store.get(key) is ABSENT}
+    new = {
+        key: value for key, value in written.items() if evaluator.store.get(key) is ABSENT and not is_of_library(key)
+    }
     evaluator.store.write(new)
-    names = sorted({_named(key) for key in written.keys() - new.keys()})
-    return Graph(mode, function, effects, result, tuple(names), frozenset(entered))
+    outside = {key: value for key, value in written.items() if key not in new}
+    names = sorted({_named(key) for key in outside})
+    return Graph(mode, function, effects, result, tuple(names), frozenset(entered), outside, frozenset(written))
 
 
 def _named(key: tuple[object, ...]) -> str:
     owner, *parts = key
-    if isinstance(owner, Scope):
+    if isinstance(owner, tuple):
+        return str(owner[-1])  # an entry of a library's name
+    if isinstance(owner, (Scope, str)):
         return str(parts[0])
     inner = ".".join(str(part) for part in parts if isinstance(part, str))
     return f"{type(owner).__name__.lower()}.{inner}" if inner else type(owner).__name__.lower()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from migrator.ir.values import Scope, Value
@@ -37,19 +37,37 @@ class Entries:
     more: bool = False
 
 
+@dataclass
+class Listening:
+    """What somebody asks the store for, and has not written himself before."""
+
+    found: set[Key] = field(default_factory=set)
+    own: set[Key] = field(default_factory=set)
+
+    def read(self, key: Key) -> None:
+        """Notes a question."""
+        if key not in self.own:
+            self.found.add(key)
+
+
 class Store:
     """A mapping that can go back: `mark` notes a point, `undo` returns to it, `since` says what was written since."""
 
     def __init__(self) -> None:
         self._values: dict[Key, object] = {}
         self._journal: list[tuple[Key, object]] = []
+        self._listening: Listening | None = None
 
     def get(self, key: Key) -> object:
         """What was written last; ABSENT where nothing was."""
+        if self._listening is not None:
+            self._listening.read(key)
         return self._values.get(key, ABSENT)
 
     def set(self, key: Key, value: object) -> None:
         """Writes a value; ABSENT takes one away."""
+        if self._listening is not None:
+            self._listening.own.add(key)
         self._journal.append((key, self._values.get(key, ABSENT)))
         if value is ABSENT:
             self._values.pop(key, None)
@@ -59,11 +77,23 @@ class Store:
     def held(self, owner: Value | Scope) -> dict[str, Value]:
         """The attributes of an object, or the names of a scope, in the order in which they were written first."""
         found = {key[1]: value for key, value in self._values.items() if len(key) == 2 and key[0] is owner}
+        if self._listening is not None:
+            for name in found:
+                self._listening.read((owner, name))
         return {name: one for name, one in found.items() if isinstance(name, str) and isinstance(one, Value)}
 
     def owners(self) -> frozenset[object]:
         """The scopes, containers and objects that hold something."""
         return frozenset(key[0] for key in self._values)
+
+    def held_now(self) -> dict[Key, object]:
+        """All that is held, as it is at this point."""
+        return dict(self._values)
+
+    def listen(self, listening: Listening | None) -> Listening | None:
+        """Tells somebody from now on what is asked for; None ends that. Returns who was told before."""
+        before, self._listening = self._listening, listening
+        return before
 
     def mark(self) -> int:
         """This point."""
@@ -90,4 +120,4 @@ class Store:
             self.set(key, value)
 
 
-__all__ = ["ABSENT", "Elements", "Entries", "Key", "Store"]
+__all__ = ["ABSENT", "Elements", "Entries", "Key", "Listening", "Store"]

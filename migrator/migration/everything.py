@@ -15,7 +15,7 @@ from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ALL, ModalStatement
 from migrator.program.own_weights import OwnWeights, own_weights
 from migrator.program.parsed import Blocked, ParsedFile, Project
-from migrator.program.relevant import imports_of
+from migrator.program.relevant import around, imports_of
 from migrator.program.training import Place, TrainingProgram, attributes_called, bindings, is_estimator, mentions_of
 from migrator.rules.generation import KERAS_2, Keras
 from migrator.syntax import Trees
@@ -84,15 +84,24 @@ class Everything:
         for path, text in self.texts.items():
             if not any(name in text for name in names):
                 continue
-            if path not in self._parsed:
-                try:
-                    self._parsed[path] = ParsedFile.parse(path, text, self.trees)
-                except cst.ParserSyntaxError:
-                    self._parsed[path] = None
-            file = self._parsed[path]
+            file = self._file(path)
             if file is not None:
                 found.append(file)
         return found
+
+    def around(self, file: ParsedFile) -> list[ParsedFile]:
+        """The files of the project, and what a file imports, directly or not, that is none of these."""
+        known = {one.path for one in self.project.files}
+        further = [self._file(path) for path in around(self.texts, [file.path], every=True) if path not in known]
+        return [*self.project.files, *(one for one in further if one is not None)]
+
+    def _file(self, path: Path) -> ParsedFile | None:
+        if path not in self._parsed:
+            try:
+                self._parsed[path] = ParsedFile.parse(path, self.texts[path], self.trees)
+            except cst.ParserSyntaxError:
+                self._parsed[path] = None
+        return self._parsed[path]
 
 
 def references_to_models(

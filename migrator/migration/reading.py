@@ -14,6 +14,7 @@ from migrator.migration.everything import Everything
 from migrator.migration.isolation import blocked_by
 from migrator.migration.state import Group
 from migrator.program import npus
+from migrator.program.each_use import check_each_use
 from migrator.program.flow import InFile
 from migrator.program.flowing import read_flowing
 from migrator.program.parsed import Blocked, ParsedFile, Project
@@ -93,6 +94,8 @@ def read_all(
                     check_not_wrapped(file, place.function, place.call)
                     around = project, everything.mentioning, file, place, places[file.path]
                     found = read_programs(*around, refusals)
+                    if found and not refusals:
+                        check_each_use(file, place, everything.around(file), refusals)
                     if refusals and adapted is None:
                         followed = Refusals()
                         nothing: list[TrainingProgram] = []
