@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from migrator.harness.original import OriginalEvidence
 from migrator.harness.protocol import alike, batch_map, l2_data
 from migrator.harness.protocol.l2_data import Read
@@ -69,7 +71,8 @@ def _examples(run: Run, terms: Terms | None) -> Iterator[tuple[str, Mapping[str,
         values = sorted(_converted(read_batch(run.record_dir, batch), terms).items())
         rows = [(path, value) for path, value in values if value.shape[:1] == (batch.size,)]
         for row in range(batch.size):
-            yield _digest(rows, row), {path: value[row] for path, value in rows}
+            # A string of an array of objects is no array by itself.
+            yield _digest(rows, row), {path: np.asarray(value[row], value.dtype) for path, value in rows}
 
 
 def _converted(batch: Mapping[str, Array], terms: Terms | None) -> Mapping[str, Array]:

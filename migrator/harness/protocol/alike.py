@@ -91,7 +91,7 @@ def _neighbours(ours: Array, theirs: Array, limits: Array) -> Callable[[int], tu
     own, other = along(ours), along(theirs)
     order = np.argsort(own, kind="stable")
     ordered = own[order]
-    width = float(np.sum(weights)) * (1.0 + 1e-6) + 1e-6 * float(np.max(np.abs(own), initial=0.0)) * 1e-6
+    width = float(np.sum(weights)) * (1.0 + 1e-6) + 1e-12 * float(np.max(np.abs(own), initial=0.0))
     known: dict[int, tuple[int, ...]] = {}
 
     def near(place: int) -> tuple[int, ...]:
