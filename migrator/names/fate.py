@@ -212,17 +212,17 @@ def without_native_form(name: str) -> str:
     """What TensorFlow 2.21 has of a symbol of TensorFlow 1, for a message that tf-migrate has no native code for it."""
     found = fate(name)
     if isinstance(found, Gone):
-        return f"`{name}` is not in TensorFlow 2.21, and tf-migrate knows nothing that replaces it"
+        return f"`{name}` is not in TensorFlow 2.21, and tf-migrate knows no replacement"
     if isinstance(found, Compat):
-        return f"`{name}` is `{found.to}` alone in TensorFlow 2.21: tf-migrate knows no native code for it"
+        return f"`{name}` exists only as `{found.to}` in TensorFlow 2.21: tf-migrate has no native rule for it"
     if isinstance(found, Other):
         return (
-            f"`{name}` of TensorFlow 2.21 is not that of TensorFlow 1, which is `{found.to}`: tf-migrate knows no "
-            "native code for it"
+            f"`{name}` of TensorFlow 2.21 differs from TensorFlow 1's, which is `{found.to}`: "
+            "tf-migrate has no native rule for it"
         )
     if isinstance(found, Renamed):
-        return f"`{name}` is `{found.to}` in TensorFlow 2.21: tf-migrate does not know that it may stand here"
-    return f"`{name}` is in TensorFlow 2.21, but tf-migrate does not know that it may stand here"
+        return f"`{name}` is `{found.to}` in TensorFlow 2.21, but tf-migrate has no native rule for it"
+    return f"`{name}` exists in TensorFlow 2.21, but tf-migrate has no native rule for it"
 
 
 def symbol(name: str) -> str:

@@ -39,7 +39,7 @@ def missing_file(imports: ImportMap, node: cst.BaseExpression) -> str:
     module = (imports.resolve(node) or "").rpartition(".")[0]
     if not module or _is_tensorflow(canonical(module)):
         return ""
-    return f": give tf-migrate `{module.replace('.', '/')}.py` too"
+    return f": pass `{module.replace('.', '/')}.py` to tf-migrate as well"
 
 
 def _is_tensorflow(name: str | None) -> bool:
@@ -240,7 +240,7 @@ class _Reader:
             self.explained.add(small)
         elif origin not in MODE_KEYS:
             self.explained.add(small)
-            self.problems.append((small, f"`{target.value}` stands for `{origin}`, and for something else too"))
+            self.problems.append((small, f"`{target.value}` is bound to `{origin}`, and to something else as well"))
 
     def _has_no_value(self, origin: str) -> bool:
         """Whether a name of TensorFlow 1 is none of TensorFlow 2, or means something else there."""
@@ -284,7 +284,7 @@ class _Reader:
                 continue
             if binding.origin is None or canonical(binding.origin) != meaning:
                 other = "TensorFlow" if meaning == "tf" else f"`{meaning}`"
-                self.problems.append((binding.node, f"`{binding.name}` means something other than {other} here"))
+                self.problems.append((binding.node, f"`{binding.name}` is something other than {other} here"))
 
 
 _EXITS = ("exit", "quit", "sys.exit", "os._exit")

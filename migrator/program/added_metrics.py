@@ -28,7 +28,7 @@ _ESTIMATOR = "tf.estimator.Estimator"
 _SPEC = "tf.estimator.EstimatorSpec"
 _MODEL = ("model_fn", "model_dir", "config", "params", "warm_start_from")
 _TAKES = ("features", "labels", "predictions")
-_MESSAGE = "the metrics of `add_metrics` are those of the model now: evaluations before it have them, too"
+_MESSAGE = "the model now has the metrics of `add_metrics`: earlier evaluations report them as well"
 
 
 def adds_metrics(text: str) -> bool:

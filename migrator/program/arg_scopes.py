@@ -143,9 +143,7 @@ class _Plan:
                 problem = self._problem(function, sites)
                 for site in sites if problem else ():
                     if self._all_given(site):
-                        self.refuse(
-                            site.frame, site.call, f"`{function.name.value}`, which is called inside, {problem}"
-                        )
+                        self.refuse(site.frame, site.call, f"`{function.name.value}` is called inside and {problem}")
             for site in self.sites:
                 if site.target is None and site.frame not in self.refused:
                     try:
@@ -159,15 +157,15 @@ class _Plan:
         if not any(all_given):
             return ""
         if function in self.refused:
-            return f"cannot be given its arguments: {self.refused[function][1]}"
+            return f"cannot be passed its arguments: {self.refused[function][1]}"
         if any(function is other for other in self.mentioned) or any(function.name.value in t for t in self.elsewhere):
-            return "is used elsewhere, too"
+            return "is used elsewhere as well"
         inside = [self._inside(site, given) for site, given in equal_zip(sites, all_given)]
         texts = {_text(given) for given in inside if given is not None}
         if any(site.frame in self.refused for site in sites) or len(texts) > 1:
             return "is called with other arguments elsewhere"
         if any(given is None for given in inside):
-            return "does not know what these arguments are computed from: give them to its calls"
+            return "cannot see where these arguments come from: pass them to the calls in it"
         return ""
 
     def _inside(self, site: _Site, given: Given) -> Given | None:
@@ -434,7 +432,7 @@ class _Reader(cst.CSTVisitor):
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         if self.around[-1] and self._touches(node.body):
-            self._refuse(node, f"`{node.name.value}` is made inside, and runs who knows when")
+            self._refuse(node, f"`{node.name.value}` is defined inside, and may run anywhere")
         for part in (*node.decorators, node.params):
             walk(part, self)
         self.frames.append(node)
@@ -446,15 +444,15 @@ class _Reader(cst.CSTVisitor):
 
     def visit_Lambda(self, node: cst.Lambda) -> None:
         if self.around[-1] and self._touches(node.body):
-            self._refuse(node, "a lambda is made inside, and runs who knows when")
+            self._refuse(node, "a lambda is defined inside, and may run anywhere")
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         if self.around[-1]:
-            self._refuse(node, "a class is made inside")
+            self._refuse(node, "a class is defined inside")
 
     def visit_Yield(self, node: cst.Yield) -> None:
         if self.around[-1]:
-            self._refuse(node, "it is left and entered again by a `yield`")
+            self._refuse(node, "a `yield` leaves and re-enters it")
 
     # -- scopes --
 
@@ -493,7 +491,7 @@ class _Reader(cst.CSTVisitor):
         reads = [n for n in name_nodes(self.frame) if isinstance(name, cst.Name) and n.value == name.value]
         if not isinstance(name, cst.Name) or len(reads) > 1:
             returned = any(isinstance(r.value, cst.Name) and r.value in reads for r in returns_in(self.frame))
-            what = "it is returned to what is not followed" if returned else "its name is used"
+            what = "it is returned, and its uses cannot be resolved" if returned else "its `as` name is read"
             raise Blocked("TFM224", item, what)
 
     def _check_unchanged(self, node: cst.With, given: Given) -> None:
@@ -501,14 +499,14 @@ class _Reader(cst.CSTVisitor):
         for call in (call for value in _values(given) for call in calls_in(value)):
             symbol = self.file.imports.tensorflow(call.func) or ""
             if symbol.startswith(_EACH_TIME) and not symbol.endswith("initializer"):
-                raise Blocked("TFM224", node, f"`{symbol}` is made once for all calls inside")
+                raise Blocked("TFM224", node, f"`{symbol}` is created once for all calls inside")
         bound = {binding.name for binding in read_bindings(node.body)}
         words = _Words(self.file)
         walk(node.body, words)
         if words.found & self.plan.setting:
             bound |= {b.name for b in read_bindings(self.file.module) if isinstance(b.node, cst.NameItem)}
         if read & bound:
-            raise Blocked("TFM224", node, f"`{sorted(read & bound)[0]}` gets another value inside")
+            raise Blocked("TFM224", node, f"`{sorted(read & bound)[0]}` is reassigned inside")
 
     def _read_scope(self, call: cst.Call) -> Given:
         return _read_scope(self.plan.project, self.file, self.frame, call, self.found)
@@ -595,15 +593,15 @@ class _Reader(cst.CSTVisitor):
         symbol = self.file.imports.tensorflow(node)
         if symbol is not None and scoped_call(symbol) is not None:
             if self.around[-1]:
-                self._refuse(node, f"`{self.file.code(node)}` is handed on inside")
+                self._refuse(node, f"`{self.file.code(node)}` is passed around inside")
             return False
         target = self.plan.project.function(self.file, node)
         if target is None and self.around[-1] and isinstance(node, cst.Name) and self._is_own(node.value):
-            self._refuse(node, f"`{node.value}` is handed on inside")
+            self._refuse(node, f"`{node.value}` is passed around inside")
         if target is not None and target[1].name.value in self.plan.touching:
             self.found.mentions.append(target[1])
             if self.around[-1]:
-                self._refuse(node, f"`{target[1].name.value}` is handed on inside")
+                self._refuse(node, f"`{target[1].name.value}` is passed around inside")
             return False
         return True
 
@@ -624,18 +622,18 @@ def _read_scope(project: Project, file: ParsedFile, frame: Frame, call: cst.Call
             values_given(frame, first.value) if first.value not in file.constants else [file.constants[first.value]]
         )
         if len(values) != 1 or isinstance(values[0], cst.Call):
-            raise Blocked("TFM224", call, f"`{first.value}` is not written out once as a list of functions")
+            raise Blocked("TFM224", call, f"`{first.value}` is not one literal list of functions")
         first = values[0]
     if isinstance(first, cst.Call) and len(call.args) == 1:
         return _made_by(project, file, frame, first, found)
     if not isinstance(first, (cst.List, cst.Tuple)):
-        raise Blocked("TFM224", call, "it is not given a list of functions")
+        raise Blocked("TFM224", call, "its first argument is not a list of functions")
     named: dict[str, cst.BaseExpression] = {}
     for arg in call.args[1:]:
         if arg.star == "**" and isinstance(arg.value, cst.Name):
             named.update(_entries(file, frame, arg.value, call))
         elif arg.keyword is None or arg.star:
-            raise Blocked("TFM224", call, "its arguments are not written out")
+            raise Blocked("TFM224", call, "its arguments are not literal keywords")
         else:
             named[arg.keyword.value] = arg.value
     keys: dict[str, dict[str, cst.BaseExpression]] = {}
@@ -643,7 +641,7 @@ def _read_scope(project: Project, file: ParsedFile, frame: Frame, call: cst.Call
         symbol = file.imports.tensorflow(element.value)
         scoped = scoped_call(symbol) if symbol is not None else None
         if scoped is None or scoped.fixed:
-            raise Blocked("TFM224", call, f"`{file.code(element.value)}` is no function of tf.contrib that is known")
+            raise Blocked("TFM224", call, f"`{file.code(element.value)}` is not a supported function of tf.contrib")
         unknown = named.keys() - set(scoped.parameters)
         if unknown:
             raise Blocked("TFM224", call, f"`{file.code(element.value)}` has no `{sorted(unknown)[0]}`")
@@ -657,7 +655,7 @@ def _entries(file: ParsedFile, frame: Frame, name: cst.Name, call: cst.Call) -> 
     changes = [node for bound, node in bindings(frame) if bound == name.value]
     entries = dict_entries(values[0]) if len(values) == 1 and len(changes) <= 1 else None
     if entries is None:
-        raise Blocked("TFM224", call, f"`{name.value}` is not a dict that is written out once")
+        raise Blocked("TFM224", call, f"`{name.value}` is not a single dict literal")
     return entries
 
 
@@ -678,12 +676,12 @@ def _made_by(project: Project, file: ParsedFile, frame: Frame, call: cst.Call, f
     target = project.function(file, call.func)
     name = file.code(call.func).strip()
     if target is None:
-        raise Blocked("TFM224", call, f"what `{name}` makes is not known")
+        raise Blocked("TFM224", call, f"cannot tell what `{name}` returns")
     where, function = target
     if isinstance(call.func, cst.Name) and call.func.value != function.name.value:
         raise Blocked("TFM224", call, f"`{name}` is imported under another name")
     if function.decorators or function.params.star_kwarg or not isinstance(function.params.star_arg, cst.MaybeSentinel):
-        raise Blocked("TFM224", call, f"`{name}` cannot be followed")
+        raise Blocked("TFM224", call, f"`{name}` has a decorator, * or ** parameters")
     parameters = [param.name.value for param in function.params.params]
     values = {p.name.value: p.default for p in function.params.params if p.default is not None}
     given = bind(call, parameters, name, "TFM224")
@@ -701,13 +699,13 @@ def _made_by(project: Project, file: ParsedFile, frame: Frame, call: cst.Call, f
         ):
             target_name = small.targets[0].target.value
             if len([1 for bound, _ in bindings(function) if bound == target_name]) != 1:
-                raise Blocked("TFM224", call, f"`{target_name}` of `{name}` has more than one value")
+                raise Blocked("TFM224", call, f"`{target_name}` of `{name}` is assigned more than once")
             known[target_name] = small.value
             block = rest
         elif isinstance(statement, cst.With) and not rest:
             for item in statement.items:
                 if not isinstance(item.item, cst.Call) or where.imports.tensorflow(item.item.func) not in _SCOPES:
-                    raise Blocked("TFM224", call, f"`{name}` does more than to make a scope")
+                    raise Blocked("TFM224", call, f"`{name}` does more than create a scope")
                 own = _layered(own, _read_scope(project, where, function, item.item, found))
             asname = statement.items[-1].asname
             last = asname.name.value if asname is not None and isinstance(asname.name, cst.Name) else ""
@@ -715,9 +713,9 @@ def _made_by(project: Project, file: ParsedFile, frame: Frame, call: cst.Call, f
         elif isinstance(small, cst.Return) and isinstance(small.value, cst.Name) and own and small.value.value == last:
             returned, block = True, rest
         else:
-            raise Blocked("TFM224", call, f"`{name}` does more than to make a scope")
+            raise Blocked("TFM224", call, f"`{name}` does more than create a scope")
     if not returned:
-        raise Blocked("TFM224", call, f"`{name}` does more than to make a scope")
+        raise Blocked("TFM224", call, f"`{name}` does more than create a scope")
     locals_of = {*parameters, *known}
     said = {p: _default(where, file, frame, value) for p, value in values.items() if p not in given}
     defaults = {p: value for p, value in said.items() if value is not None}
@@ -729,15 +727,15 @@ def _made_by(project: Project, file: ParsedFile, frame: Frame, call: cst.Call, f
                 value = with_values(value, known)
             outside = [n for n in names_in(value) if n not in locals_of]
             if not all(is_same(where, where.module, file, frame, cst.Name(n)) for n in outside):
-                raise Blocked("TFM224", call, f"`{keyword}` in `{name}` reads names that the caller does not have")
+                raise Blocked("TFM224", call, f"`{keyword}` in `{name}` reads names that the caller lacks")
             unsaid = names_in(value) & (said.keys() - defaults.keys())
             if unsaid:
                 raise Blocked(
-                    "TFM224", call, f"the default of `{sorted(unsaid)[0]}` in `{name}` says something else here"
+                    "TFM224", call, f"the default of `{sorted(unsaid)[0]}` in `{name}` has another meaning here"
                 )
             missing = (names_in(value) & set(parameters)) - values.keys() - given.keys()
             if missing:
-                raise Blocked("TFM224", call, f"`{name}` is not given its `{sorted(missing)[0]}`")
+                raise Blocked("TFM224", call, f"`{name}` is called without `{sorted(missing)[0]}`")
             new[key][keyword] = with_values(value, {**defaults, **given})
     found.makers.append((where, function, call))
     return new
@@ -777,7 +775,7 @@ def _arguments(file: ParsedFile, site: _Site, given: Given) -> list[cst.Arg] | N
     by_position = scoped.parameters[: len([arg for arg in call.args if arg.keyword is None])]
     doubled = sorted(named.keys() & set(by_position))
     if doubled:
-        raise Blocked("TFM224", call, f"`{doubled[0]}` is given to a call inside, which has it by its place")
+        raise Blocked("TFM224", call, f"`{doubled[0]}` is also a positional argument of a call inside")
     new = {key: value for key, value in named.items() if key not in own}
     positional = dict(zip(by_position, (arg.value for arg in call.args)))
     normalizer = {**named, **positional, **own}.get("normalizer_fn")
@@ -792,7 +790,7 @@ def _arguments(file: ParsedFile, site: _Site, given: Given) -> list[cst.Arg] | N
 
 
 def _unknown_call(site: _Site) -> str:
-    return f"what `{site.file.code(site.call.func).strip()[:40]}`, which is called inside, does is not known"
+    return f"`{site.file.code(site.call.func).strip()[:40]}` is called inside and cannot be resolved"
 
 
 def _keywords(named: Mapping[str, cst.BaseExpression]) -> list[cst.Arg]:
@@ -812,7 +810,7 @@ def _normalizer_params(
     scoped = scoped_call(symbol) if symbol is not None else None
     if scoped is None:
         if any(key in given for key in ("batch_norm", "layer_norm")):
-            raise Blocked("TFM224", site.call, "which normalizer_fn a call inside has is not known")
+            raise Blocked("TFM224", site.call, "the normalizer_fn of a call inside cannot be resolved")
         return None
     more = given.get(scoped.key, {})
     if not more:
@@ -824,7 +822,7 @@ def _normalizer_params(
     elif not is_none(written):
         entries = dict_entries(written)
     if entries is None:
-        raise Blocked("TFM224", site.call, "the normalizer_params of a call inside are not written out")
+        raise Blocked("TFM224", site.call, "the normalizer_params of a call inside are not literals")
     elements = [
         cst.DictElement(cst.SimpleString(f'"{key}"'), value.deep_clone()) for key, value in {**more, **entries}.items()
     ]

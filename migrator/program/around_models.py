@@ -44,7 +44,7 @@ class _Remover(Remover):
         self.inside = {node for model in models for node in nodes_in(model.body)}
 
     def _say(self, node: cst.CSTNode, what: str) -> None:
-        self.gone.append(Blocked(AROUND, node, f"{what} only tells somebody something, and is left out"))
+        self.gone.append(Blocked(AROUND, node, f"{what} only reports something, and is dropped"))
 
     def leave_Try(self, original_node: cst.Try, updated_node: cst.Try) -> Any:
         if original_node not in self.inside or not _makes_spec(self.file, original_node.body):

@@ -71,7 +71,7 @@ class _Attributes(cst.CSTVisitor):
 def not_to_borrow(old: str, new: str, names: Collection[str] | None, never_there: Collection[str]) -> str | None:
     """Why a new file would not give a program that stays TensorFlow 1 the `names` that the old one gave; or None."""
     if names is None:
-        return "what it takes from it is not followed"
+        return "cannot tell which names it imports"
     try:
         before, after = _Module(old), _Module(new)
     except SyntaxError:
@@ -79,14 +79,14 @@ def not_to_borrow(old: str, new: str, names: Collection[str] | None, never_there
     needed = after.at_import() - before.at_import() - _AT_IMPORT
     first = next((name for name in sorted(needed) if not runs_in_both("", name, never_there)), None)
     if first is not None:
-        return f"the new one needs `{first}` when it is imported"
+        return f"the new one needs `{first}` at import"
     runs = list(zip_longest(before.runs(), after.runs(), fillvalue=""))
     if not all(_same(*both, never_there) for both in runs):
-        return "the new one does something else when it is imported"
+        return "the new one does something else at import"
     for name in [*sorted(names), *sorted(before.closure(names) | after.closure(names))]:
         gone = name in before.units and name not in after.units
         if gone or not _same(before.unit(name), after.unit(name), never_there):
-            return f"`{name}` will be another"
+            return f"`{name}` changes"
     return None
 
 

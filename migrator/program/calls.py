@@ -25,7 +25,7 @@ def bind(call: cst.Call, parameters: Sequence[str], what: str, code: str) -> dic
         if arg.keyword is not None:
             name = arg.keyword.value
             if name not in parameters:
-                raise Blocked(code, arg, f"`{what}` is called with `{name}`, which tf-migrate does not know")
+                raise Blocked(code, arg, f"`{what}` is called with `{name}`, an argument unknown to tf-migrate")
         elif index < len(parameters):
             name = parameters[index]
         else:

@@ -294,7 +294,7 @@ class _Writer:
         text, given = self._model(canned, bound, head, tf, version, around, define, call, metrics)
         reads_config = _CONFIG in text
         if reads_config and any(parameter == "config" for parameter, _ in given):
-            raise Blocked("TFM190", call, "`config`, which this Estimator is given, has the name of something else")
+            raise Blocked("TFM190", call, "`config` of this Estimator has the name of something else: rename it")
         text = text.replace(_CONFIG, "config")
         key = f"{text}|{[parameter for parameter, _ in given]}"
         function = self.functions.get(key)
@@ -313,11 +313,13 @@ class _Writer:
             self.edits += added.edits
             self.said.append(said_of(self.file, added.call))
         self._estimator(call, tf, function, given, bound, reads_config)
-        message = "the predictions `all_class_ids` and `all_classes`, which never change, are left out"
+        message = "the constant predictions `all_class_ids` and `all_classes` are dropped"
         if version and head.kind != "numbers" and ".predict(" in self.file.bare and not self.exported:
             self._say("TFM193", call, message)
         if head.weights is not None and ".predict(" in self.file.bare:
-            self._say("TFM195", call, f"the features that are predicted from need {head.weights} too, with any values")
+            self._say(
+                "TFM195", call, f"the features for predictions must include {head.weights} as well, with any values"
+            )
 
     def _is_said_elsewhere(self, name: str) -> bool:
         return any(name in text for text in self.others)
@@ -333,7 +335,7 @@ class _Writer:
             name = _free(name, self.taken)
         pieces = written_at_top(self.file, added, name)
         if pieces is None:
-            raise Blocked("TFM103", added.call, "the function of these metrics cannot be read")
+            raise Blocked("TFM103", added.call, "the function of these metrics cannot be resolved")
         return _Metrics(added, name, pieces)
 
     def _indented(self, text: str) -> str:
@@ -357,8 +359,9 @@ class _Writer:
         explicit = all(key in bound for key in (*canned.optimizers, "head" if "head" in bound else "loss_reduction"))
         if not version.sure and not explicit:
             message = (
-                f"`{canned.title}` is read as TensorFlow 1's, whose loss is the sum over the batch; TensorFlow 2's "
-                "takes the mean: if the program ran on that, write its `loss_reduction` and optimizer out"
+                f"`{canned.title}` is taken for TensorFlow 1's, whose loss is the sum over the batch; "
+                "TensorFlow 2's takes the mean: if the program ran on that, pass its `loss_reduction` "
+                "and optimizer explicitly"
             )
             self._say("TFM191", call, message)
         return version.number
@@ -394,7 +397,7 @@ class _Writer:
             node = define(node.value)
         name = heads.head_name(self.file.imports.resolve(node.func)) if isinstance(node, cst.Call) else None
         if name is None or not isinstance(node, cst.Call):
-            raise Blocked("TFM190", call, "the head of this Estimator is not one that tf-migrate knows")
+            raise Blocked("TFM190", call, "this Estimator has a head unknown to tf-migrate")
         return heads.read_head(node, name, self.file.code, self._count)
 
     def _tensorflow(self, call: cst.Call) -> str:
@@ -407,7 +410,7 @@ class _Writer:
         for name in (here, *names):
             if names.get(name) in ("tensorflow", "tf"):  # `tf = tf.compat.v1` is of the second kind
                 return f"{name}.compat.v1" if "compat.v1" in self.file.bare else name
-        raise Blocked("TFM190", call, "TensorFlow is not imported as a module here: import it as `tf`")
+        raise Blocked("TFM190", call, "TensorFlow is not imported as a module: write `import tensorflow as tf`")
 
     def _top(self, around: Sequence[cst.CSTNode]) -> tuple[int, str, str]:
         """Where a function goes that the code around it calls, and the blank lines before and behind it.
@@ -470,7 +473,7 @@ class _Writer:
         for name in sorted(names_in(cst.parse_expression(head.size)) & local):
             # The function stands at the top, where this name means nothing.
             if head.count is None:
-                raise Blocked("TFM190", call, f"the number of logits reads `{name}`: give it as a number")
+                raise Blocked("TFM190", call, f"the number of logits depends on `{name}`: pass a number")
             head = replace(head, size=str(head.count))
         given: list[tuple[str, cst.BaseExpression]] = []
         used: set[str] = set()
@@ -495,7 +498,7 @@ class _Writer:
         def columns(key: str) -> str:
             node = bound.get(key)
             if node is None or is_none(node):
-                raise Blocked("TFM190", call, f"`{canned.title}` is made without {key.replace('_', ' ')}")
+                raise Blocked("TFM190", call, f"`{canned.title}` has no {key.replace('_', ' ')}")
             return take(key, node)
 
         array = self._array(bound, tf) if version == 0 else None
@@ -525,7 +528,7 @@ class _Writer:
             asked = (known or partitioner).visit(_ServersOf(bound.get("config")))
             assert isinstance(asked, cst.BaseExpression)
             lines.insert(0, f"{tf}.get_variable_scope().set_partitioner({inline(asked)})")
-            message = "the partitioner of the input layer splits all variables now"
+            message = "the partitioner of the input layer now applies to all variables"
             self.said.append(self.file.finding("TFM891", Severity.REVIEW, partitioner, message))
         if both:
             lines.append("logits = dnn_logits + linear_logits")
@@ -536,7 +539,10 @@ class _Writer:
             ]
             optimizer = f"{tf}.{TWO}({', '.join(parts)})"
             if ".keras." in parts[1] and "global_step(" in parts[1]:
-                message = "the deep part counts the global step in any order with the linear part, whose rate reads it"
+                message = (
+                    "the deep part and the linear part, whose learning rate reads the global step, update "
+                    "it in any order"
+                )
                 self._say("TFM425", call, message)
         else:
             count = 1 if array is not None else self._count_of_columns(bound, "feature_columns")
@@ -550,9 +556,7 @@ class _Writer:
         own = {"features", "labels", "mode", "logits", "net", "units", "optimizer", "dnn_logits", "linear_logits"}
         clash = sorted(used & own)
         if clash:
-            raise Blocked(
-                "TFM190", call, f"`{clash[0]}`, which this Estimator is given, has the name of something else"
-            )
+            raise Blocked("TFM190", call, f"`{clash[0]}` of this Estimator has the name of something else: rename it")
         taken = {name for name, _ in given} | own | used
         names = heads.Names(tf, "features", "labels", "mode", "logits", lambda name: _free(name, taken))
         normalized = not is_false(bound.get("batch_norm")) and "batch_norm" in bound
@@ -584,7 +588,7 @@ class _Writer:
     ) -> list[str]:
         units = bound.get(f"{prefix}hidden_units")
         if units is None:
-            raise Blocked("TFM190", call, "this Estimator is made without hidden units")
+            raise Blocked("TFM190", call, "this Estimator has no hidden units")
         sizes = [number(e.value) for e in units.elements] if isinstance(units, (cst.List, cst.Tuple)) else [None]
         literal = self.file.code(units) if None not in sizes else take(f"{prefix}hidden_units", units)
         activation = bound.get(f"{prefix}activation_fn")
@@ -601,7 +605,7 @@ class _Writer:
         normalized = bound.get("batch_norm")
         if normalized is not None and not is_false(normalized):
             if not is_true(normalized):
-                raise Blocked("TFM190", normalized, "`batch_norm` must be True or False here")
+                raise Blocked("TFM190", normalized, "`batch_norm` must be a literal True or False")
             lines.append(f"    net = {tf}.layers.batch_normalization(net, momentum=0.999, {training})")
         return lines
 
@@ -622,11 +626,13 @@ class _Writer:
         if string(node) is not None:
             made = optimizer_named(str(string(node)), part, version, tf, columns)
             if made is None:
-                raise Blocked("TFM190", node, "this is no optimizer that canned Estimators know by name")
+                raise Blocked("TFM190", node, "this is not an optimizer name of canned Estimators")
             return made
         if is_none(node):
             raise Blocked(
-                "TFM190", node, "`optimizer=None` takes a rate from the number of columns: give the optimizer"
+                "TFM190",
+                node,
+                ("`optimizer=None` derives a learning rate from the number of columns: pass an optimizer"),
             )
         if isinstance(node, cst.Name):
             value = self._made_before(node, call)
@@ -635,7 +641,9 @@ class _Writer:
                 if value is not None:
                     self._remove(node, call)
             if value is None:
-                raise Blocked("TFM190", node, f"`{node.value}` is no optimizer that can be followed to its call")
+                raise Blocked(
+                    "TFM190", node, f"`{node.value}` cannot be resolved to the call that creates an optimizer"
+                )
             node = value
         folded = fold(self.file, node) if isinstance(node, cst.Call) else None
         if folded is None and isinstance(node, cst.Call):
@@ -658,9 +666,9 @@ class _Writer:
             if name is not None:
                 node = node.with_changes(func=cst.parse_expression(f"{tf}.{name.partition('.')[2]}"))
         if name is None:
-            raise Blocked("TFM190", node, "the optimizer of a canned Estimator must be made by a call in this place")
+            raise Blocked("TFM190", node, "the optimizer of a canned Estimator must be created by a call in this place")
         if any(isinstance(n, cst.Name) and n.value == "lambda" for n in name_nodes(node)):
-            raise Blocked("TFM190", node, "this optimizer is not understood")
+            raise Blocked("TFM190", node, "this optimizer cannot be resolved")
         return inline(node if folded is None else _on_one_line(node))
 
     def _called(self, call: cst.Call) -> str | None:
@@ -705,7 +713,7 @@ class _Writer:
         """The line that gives a name its value, which only the canned Estimator reads."""
         uses = [n for n in name_nodes(self.file.module) if n.value == name.value]
         if len(uses) != 2:
-            raise Blocked("TFM190", name, f"`{name.value}` is used for more than this Estimator: make one for each")
+            raise Blocked("TFM190", name, f"`{name.value}` is used by more than this Estimator: create one for each")
         for node in path_to(self.file.module, uses[0]):
             if isinstance(node, cst.SimpleStatementLine):
                 if len(node.body) != 1:
@@ -716,7 +724,7 @@ class _Writer:
                 end = text.find("\n", end) + 1 or len(text)
                 self.edits.append(Edit(start, end, ()))
                 return
-        raise Blocked("TFM190", name, f"give `{name.value}` its value on a line of its own")
+        raise Blocked("TFM190", name, f"assign `{name.value}` on its own line")
 
     def _local(self, around: Sequence[cst.CSTNode]) -> set[str]:
         """The names of the functions around a place; `tf.estimator.train_and_evaluate(...)` gives `tf` no value."""
@@ -736,12 +744,12 @@ class _Writer:
         """The arguments under the names that tf.estimator gives them. Raises Blocked for what only the bridge does."""
         for key in _LEFT_TO_THE_BRIDGE:
             if key in bound and not is_none(bound[key]) and not is_false(bound[key]):
-                raise Blocked("TFM190", bound[key], f"`{key}` of Estimators of tf.contrib.learn is not carried over")
+                raise Blocked("TFM190", bound[key], f"`{key}` of tf.contrib.learn Estimators is unsupported")
         if canned.network == "combined" and not is_true(bound.get("fix_global_step_increment_bug")):
-            message = "every step counts as two without `fix_global_step_increment_bug`: the training would be longer"
+            message = "every step counts twice without `fix_global_step_increment_bug`: the training would be longer"
             raise Blocked("TFM190", call, message)
         if self.exported:
-            raise Blocked("TFM190", call, "exports of Estimators of tf.contrib.learn are not carried over")
+            raise Blocked("TFM190", call, "exports of tf.contrib.learn Estimators are unsupported")
         return bound
 
     def _array(self, bound: Mapping[str, cst.BaseExpression], tf: str) -> str | None:
@@ -773,9 +781,7 @@ class _Writer:
         known = len(self.edits)
         try:
             if any(self.file.position(call) in self.refused for call in made):
-                raise Blocked(
-                    "TFM190", made[0], "another Estimator of tf.contrib.learn in this file is not carried over"
-                )
+                raise Blocked("TFM190", made[0], "a second tf.contrib.learn Estimator in this file is unsupported")
             for call, name in others:
                 self._called_otherwise(call, name)
             self._uses_of_learn(made)
@@ -801,15 +807,15 @@ class _Writer:
         if name.endswith(".Estimator"):
             bound = bind(call, ("model_fn", "model_dir", "config", "params", "feature_engineering_fn"), name, "TFM190")
             if not is_none(bound.pop("feature_engineering_fn", None)):
-                raise Blocked("TFM190", call, "`feature_engineering_fn` is not carried over")
+                raise Blocked("TFM190", call, "`feature_engineering_fn` is unsupported")
             if self.exported:
-                raise Blocked("TFM190", call, "exports of Estimators of tf.contrib.learn are not carried over")
+                raise Blocked("TFM190", call, "exports of tf.contrib.learn Estimators are unsupported")
             self._call_instead(call, f"{tf}.estimator.Estimator", [(key, bound[key]) for key in bound])
             return
         parameters = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "output_alternatives")
         bound = bind(call, parameters, name, "TFM190")
         if not is_none(bound.pop("output_alternatives", None)):
-            raise Blocked("TFM190", call, "`output_alternatives` of ModelFnOps are not carried over")
+            raise Blocked("TFM190", call, "`output_alternatives` of ModelFnOps are unsupported")
         self._call_instead(call, f"{tf}.estimator.EstimatorSpec", [(key, bound[key]) for key in bound])
 
     def _call_instead(self, call: cst.Call, callee: str, given: Sequence[tuple[str, _Given]]) -> None:
@@ -828,7 +834,7 @@ class _Writer:
         """`fit`, `evaluate` and the ways to predict, on arrays or input functions."""
         near = connected(self.texts, {self.file.path}) - {self.file.path}
         if any(f".{method}(" in bare(self.texts[path]) for path in near for method in (*_PREDICTS, "fit")):
-            raise Blocked("TFM190", made[0], "another file may use this Estimator of tf.contrib.learn")
+            raise Blocked("TFM190", made[0], "another file may use this tf.contrib.learn Estimator")
         uses = uses_of_learn(program_of(self.file))
         for call in calls_in(self.file.module):
             method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
@@ -836,24 +842,24 @@ class _Writer:
                 continue
             use = uses.get(call)
             if use is None or (use.unclear and method in ("fit", *_PREDICTS)) or (use.symbols and use.unclear):
-                raise Blocked("TFM190", call, f"it is not known whose `{method}` this is")
+                raise Blocked("TFM190", call, f"cannot tell whose `{method}` this is")
             if use.symbols:
                 self._use_of_learn(call, method, use.symbols)
 
     def _use_of_learn(self, call: cst.Call, method: str, symbols: Collection[str]) -> None:
         parameters = _PARAMETERS_OF_LEARN.get(method)
         if parameters is None:
-            raise Blocked("TFM190", call, f"`{method}` of an Estimator of tf.contrib.learn is not carried over")
+            raise Blocked("TFM190", call, f"`{method}` of a tf.contrib.learn Estimator is unsupported")
         bound = bind(call, parameters, method, "TFM190")
         for key in ("monitors", "metrics", "feed_fn", "outputs", "iterate_batches"):
             if not is_none(bound.get(key)) and not is_false(bound.get(key)):
-                raise Blocked("TFM190", bound[key], f"`{key}` of `{method}` is not carried over")
+                raise Blocked("TFM190", bound[key], f"`{key}` of `{method}` is unsupported")
         if "as_iterable" in bound and not is_true(bound["as_iterable"]):
-            raise Blocked("TFM190", bound["as_iterable"], "predictions that are no iterable are not carried over")
+            raise Blocked("TFM190", bound["as_iterable"], "predictions that are not an iterable are unsupported")
         given: list[tuple[str, _Given]] = []
         if is_none(bound.get("input_fn")):
             if is_none(bound.get("x")):
-                raise Blocked("TFM190", call, f"`{method}` is given neither an input_fn nor arrays")
+                raise Blocked("TFM190", call, f"`{method}` has neither an input_fn nor arrays")
             given.append(("input_fn", self._rows(call, method, bound)))
         else:
             given.append(("input_fn", self._input_of_learn(call, method, bound)))
@@ -885,7 +891,7 @@ class _Writer:
         if method == "predict" and len(keys) == 1:
             return keys.pop()
         if method == "predict":
-            raise Blocked("TFM190", call, "it is not known whether this predicts classes or numbers")
+            raise Blocked("TFM190", call, "cannot tell whether this predicts classes or numbers")
         return None
 
     def _input_of_learn(self, call: cst.Call, method: str, bound: Mapping[str, cst.BaseExpression]) -> _Given:
@@ -895,7 +901,7 @@ class _Writer:
             return node
         ends = any(not is_none(bound.get(key)) for key in ("steps", "max_steps"))
         if method in ("fit", "evaluate") and not ends:
-            raise Blocked("TFM190", call, f"the data of this `{method}` have no end: give it its `steps`")
+            raise Blocked("TFM190", call, f"the data of this `{method}` are endless: pass `steps`")
         return pieces_of(self.file, node, self._tensorflow(call), repeats=method in ("fit", "evaluate"))
 
     def _rows(self, call: cst.Call, method: str, bound: Mapping[str, cst.BaseExpression]) -> str:
@@ -911,7 +917,7 @@ class _Writer:
         if method != "fit":
             return f"{rows}{batches}"
         self._say(
-            "TFM611", call, "the order of shuffled arrays is random in both programs: their batches cannot be compared"
+            "TFM611", call, "shuffled arrays come in random order in both programs: their batches cannot be compared"
         )
         return f"{rows}.shuffle(len({self.file.code(x)})){batches}.repeat()"
 
@@ -940,7 +946,7 @@ class _Writer:
         name = heads.head_name(self.file.imports.resolve(made.func)) if isinstance(made, cst.Call) else None
         if name is None or not isinstance(made, cst.Call):
             raise Blocked(
-                "TFM192", owner, "this head is made where tf-migrate cannot see it: write the EstimatorSpec out"
+                "TFM192", owner, "this head is created where tf-migrate cannot see it: write the EstimatorSpec out"
             )
         head = heads.read_head(made, name, self.file.code, self._count)
         tf = self._tensorflow(made)
@@ -948,10 +954,10 @@ class _Writer:
         later = ("trainable_variables", "train_op_fn", "update_ops", "regularization_losses")
         bound = bind(call, (*parameters, *later), "create_estimator_spec", "TFM192")
         if not is_none(bound.get("regularization_losses")):
-            raise Blocked("TFM192", bound["regularization_losses"], "`regularization_losses` are not carried over yet")
+            raise Blocked("TFM192", bound["regularization_losses"], "`regularization_losses` are unsupported")
         for key in ("features", "mode", "logits", "labels"):
             if not isinstance(bound.get(key), cst.Name):
-                raise Blocked("TFM192", bound.get(key, call), f"give the head its `{key}` by a plain name")
+                raise Blocked("TFM192", bound.get(key, call), f"assign the head's `{key}` to a plain variable")
         text = {key: self.file.code(bound[key]) for key in ("features", "mode", "logits", "labels")}
         taken = set(names_in(function))
         training = self._training(bound, call, tf)
@@ -975,7 +981,7 @@ class _Writer:
         optimizer, train_op_fn = bound.get("optimizer"), bound.get("train_op_fn")
         if train_op_fn is None or is_none(train_op_fn):
             if optimizer is None or is_none(optimizer):
-                raise Blocked("TFM192", call, "the head is given neither an optimizer nor a train_op_fn")
+                raise Blocked("TFM192", call, "the head has neither an optimizer nor a train_op_fn")
             made = self.file.code(optimizer)
             return lambda loss: [f"{made}.minimize({loss}, {tf}.train.get_global_step())"]
         if not isinstance(train_op_fn, cst.Lambda):
@@ -983,7 +989,7 @@ class _Writer:
             return lambda loss: [f"{made}({loss})"]
         params, body = train_op_fn.params.params, train_op_fn.body
         if len(params) != 1:
-            raise Blocked("TFM192", train_op_fn, "a train_op_fn takes the loss and nothing else")
+            raise Blocked("TFM192", train_op_fn, "a train_op_fn must take only the loss")
         parameter = params[0].name.value
 
         def training(loss: str) -> list[str]:

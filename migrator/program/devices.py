@@ -15,5 +15,5 @@ def check_setter(call: cst.Call, code: str) -> None:
     for arg in call.args:
         name = arg.keyword.value if arg.keyword is not None else ""
         if name in ("ps_strategy", "ps_ops", "merge_devices") and not is_none(arg.value):
-            message = f"`{name}` chooses where variables live, which the strategy does by itself: leave it out"
+            message = f"`{name}` places variables, which the strategy does itself: remove it"
             raise Blocked(code, arg, message)

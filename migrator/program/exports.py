@@ -76,7 +76,7 @@ def read_exporters(
     for element in _elements(scope, node):
         name = file.imports.resolve(element.func) if isinstance(element, cst.Call) else None
         if name not in _EXPORTERS:
-            raise Blocked("TFM142", element, "this exporter is not made beside the Estimator: it is not carried over")
+            raise Blocked("TFM142", element, "this exporter is not created next to the Estimator: create it there")
         assert isinstance(element, cst.Call)
         kind = name.rpartition(".")[2].removesuffix("Exporter")
         bound = bind(element, _EXPORTERS[name], name, "TFM142")
@@ -91,13 +91,13 @@ def check_export(bound: dict[str, cst.BaseExpression], call: cst.Call) -> list[B
     """Remarks on an export (TFM176). Refuses what it asks for beside its signature (TFM142)."""
     for key in ("assets_extra", "checkpoint_path", "experimental_mode"):
         if not is_none(bound.get(key)):
-            raise Blocked("TFM142", bound[key], f"`{key}` of an export is not carried over")
+            raise Blocked("TFM142", bound[key], f"`{key}` of an export is unsupported")
     if is_none(bound.get("serving_input_receiver_fn")):
         raise Blocked("TFM142", call, "the export has no serving_input_receiver_fn")
     text = bound.get("as_text")
     if is_none(text) or is_false(text):
         return []
-    return [Blocked("TFM176", text or call, "`as_text` is left out: the SavedModel is written as saved_model.pb")]
+    return [Blocked("TFM176", text or call, "`as_text` is dropped: the SavedModel is written as saved_model.pb")]
 
 
 def _elements(scope: cst.CSTNode, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
@@ -200,7 +200,7 @@ class _OutputReader:
     def read(self, outputs: cst.BaseExpression) -> Signatures:
         node = self._value(outputs)
         if not isinstance(node, cst.Dict):
-            raise Blocked("TFM142", outputs, "`export_outputs` is not a dict written out in the model_fn")
+            raise Blocked("TFM142", outputs, "`export_outputs` is not a dict literal in the model_fn")
         outputs_of: dict[str, Output] = {}
         remarks: list[Blocked] = []
         for element in node.elements:
@@ -209,13 +209,16 @@ class _OutputReader:
             if name is None and (self.file.imports.resolve(key) or "").endswith(".DEFAULT_SERVING_SIGNATURE_DEF_KEY"):
                 name = _DEFAULT
             if name is None:
-                raise Blocked("TFM142", element, "the name of an export output is not written out")
+                raise Blocked("TFM142", element, "the name of an export output is not a literal")
             outputs_of[name] = self._output(element)
             if outputs_of[name].examples:
-                message = "this is a predict signature now: TensorFlow Serving's Regress and Classify do not know it"
+                message = (
+                    "this is now a predict signature, which the Regress and Classify APIs of TensorFlow "
+                    "Serving do not accept"
+                )
                 remarks.append(Blocked("TFM174", element, message))
         if _DEFAULT not in outputs_of and len(set(outputs_of.values())) != 1:
-            message = "several different export outputs, none of which is `serving_default`, fail in an Estimator"
+            message = "with several export outputs of which none is `serving_default`, an Estimator fails"
             raise Blocked("TFM142", outputs, message)
         default = outputs_of.get(_DEFAULT) or next(iter(outputs_of.values()))
         return Signatures(tuple({_DEFAULT: default, **outputs_of}.items()), tuple(remarks))
@@ -223,7 +226,7 @@ class _OutputReader:
     def _output(self, element: cst.BaseDictElement) -> Output:
         given = self._value(element.value)
         if not isinstance(given, cst.Call):
-            raise Blocked("TFM142", element, "this export output is not made in the model_fn, of its predictions")
+            raise Blocked("TFM142", element, "this export output must be created in the model_fn, from its predictions")
         kind = self.file.imports.resolve(given.func)
         if kind == _PREDICT and len(given.args) == 1:
             served = self._value(given.args[0].value)
@@ -242,7 +245,7 @@ class _OutputReader:
             bound = bind(given, ("scores", "classes"), kind, "TFM142")
             found = [(key, self._key(element, value)) for key, value in bound.items() if not is_none(value)]
             return Output(_CLASSIFICATION, tuple(sorted(found)))
-        raise Blocked("TFM142", element, "this export output is not made in the model_fn, of its predictions")
+        raise Blocked("TFM142", element, "this export output must be created in the model_fn, from its predictions")
 
     def _is_predictions(self, node: cst.BaseExpression) -> bool:
         given = self.predictions
@@ -264,7 +267,7 @@ class _OutputReader:
                 key = string(entry.key) if isinstance(entry, cst.DictElement) else None
                 if key is not None and self.file.code(entry.value) == self.file.code(node):
                     return key
-        message = "an export output is something else than one of the predictions"
+        message = "an export output is not one of the predictions"
         raise Blocked("TFM142", element, message)
 
 
@@ -329,7 +332,9 @@ class _Reader:
             made = serving_maker(self.project, file, node)
             if made is not None:
                 return self._function(made[0], made[2])
-        message = "the serving_input_receiver_fn is not a function of the given files: give it a name, on a line before"
+        message = (
+            "the serving_input_receiver_fn is not a function in the given files: assign it to a name on a line before"
+        )
         raise Blocked("TFM142", node, message)
 
     def _text(self, file: ParsedFile, node: cst.BaseExpression) -> str:
@@ -350,12 +355,12 @@ class _Reader:
                 taken: set[str] = {"predictor", "serve"}
                 entries = [self._in_place(file, *self._item(file, e), taken) for e in given.elements]
                 return entries, "{" + ", ".join(f'"{key}": {parameter}' for key, parameter, _, _ in entries) + "}"
-        raise Blocked("TFM142", call, "this serving_input_receiver_fn is not one that can be carried over")
+        raise Blocked("TFM142", call, "this serving_input_receiver_fn is unsupported")
 
     def _item(self, file: ParsedFile, element: cst.BaseDictElement) -> tuple[str, cst.BaseExpression]:
         key = file.string(element.key) if isinstance(element, cst.DictElement) else None
         if key is None:
-            raise Blocked("TFM142", element, "the names of the served inputs are not written out")
+            raise Blocked("TFM142", element, "the names of the serving inputs are not literals")
         return key, element.value
 
     def _in_place(self, file: ParsedFile, key: str, node: cst.BaseExpression, taken: set[str]) -> Entry:
@@ -368,7 +373,7 @@ class _Reader:
 
     def _placeholder(self, file: ParsedFile, node: cst.BaseExpression) -> tuple[str, str]:
         if not isinstance(node, cst.Call) or file.imports.tensorflow(node.func) != "tf.placeholder":
-            raise Blocked("TFM142", node, "a served input is not a placeholder")
+            raise Blocked("TFM142", node, "a serving input is not a placeholder")
         bound = bind(node, ("dtype", "shape", "name"), "tf.placeholder", "TFM142")
         shape = bound.get("shape")
         return self._text(file, bound["dtype"]), "None" if shape is None else self._text(file, shape)
@@ -376,16 +381,16 @@ class _Reader:
     def _function(self, file: ParsedFile, function: cst.FunctionDef) -> Serving:
         """What a serving_input_receiver_fn becomes: its statements in a `tf.function` of what were placeholders."""
         if not isinstance(function.body, cst.IndentedBlock):
-            raise Blocked("TFM142", function.name, "the serving_input_receiver_fn stands on one line")
+            raise Blocked("TFM142", function.name, "the serving_input_receiver_fn is on one line")
         body = _without_defaults(function, function.body)
         if body is not function.body and any(self._is_called(one, function) for one in self.project.files):
-            raise Blocked("TFM142", function.name, "this serving_input_receiver_fn is called elsewhere, too")
+            raise Blocked("TFM142", function.name, "this serving_input_receiver_fn is called elsewhere as well")
         plain = function.with_changes(body=body)
         *statements, last = body.body
         returned = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
         value = returned.value if isinstance(returned, cst.Return) else None
         if not isinstance(value, cst.Call):
-            message = "the serving_input_receiver_fn does not end with `return ServingInputReceiver(...)`"
+            message = "the serving_input_receiver_fn must end with `return ServingInputReceiver(...)`"
             raise Blocked("TFM142", last, message)
         if isinstance(value.func, cst.Call) and not value.args:
             entries, features = self._ready_made(file, value.func)
@@ -393,7 +398,7 @@ class _Reader:
             names = ("features", "receiver_tensors", "receiver_tensors_alternatives")
             bound = bind(value, names, "ServingInputReceiver", "TFM142")
             if not is_none(bound.get(names[2])) or len(bound) < 2:
-                raise Blocked("TFM142", value, "alternative receivers are not carried over")
+                raise Blocked("TFM142", value, "alternative receivers are unsupported")
             receivers = bound["receiver_tensors"]
             if isinstance(receivers, cst.Name):
                 several = _comprehension(file, statements, receivers.value)
@@ -403,7 +408,7 @@ class _Reader:
             entries, statements = self._receivers(file, plain, statements, bound)
             features = self._text(file, bound["features"])
         else:
-            raise Blocked("TFM142", value, "this serving_input_receiver_fn is not one that can be carried over")
+            raise Blocked("TFM142", value, "this serving_input_receiver_fn is unsupported")
         new = [statement.visit(self.rewriting(file)[0]) for statement in statements]
         made = self._make(file, function.name.value, entries, features, new)  # type: ignore[arg-type]
         return Serving(file, function, made)
@@ -418,7 +423,7 @@ class _Reader:
         """The function to serve of `{key: tf.placeholder(...) for key in ...}`: it takes a dict of the same keys."""
         outputs = self._servable(False, function)
         if self.signatures.several and any(output != Output() for _, output in outputs):
-            message = "the inputs of several different export outputs are not written out one by one"
+            message = "the inputs of several export outputs are not literals"
             raise Blocked("TFM142", function.name, message)
         dtype, shape = self._placeholder(file, several.value)
         key = file.code(several.key)
@@ -484,7 +489,7 @@ class _Reader:
             finder = _Placeholders(file)
             walk(statement, finder)
             if any(found not in replaced for found in finder.found):
-                raise Blocked("TFM142", statement, "a placeholder is not among the served inputs")
+                raise Blocked("TFM142", statement, "a placeholder is not one of the serving inputs")
         return entries, rest
 
     def _value(
@@ -495,7 +500,7 @@ class _Reader:
             line, value = found[0]
             assert line is not None
             return line, value
-        message = f"`{name.value}` is not given once, by a line of the serving function itself"
+        message = f"`{name.value}` must be assigned once, in the serving function itself"
         raise Blocked("TFM142", name, message)
 
     def _make(
@@ -543,7 +548,7 @@ class _Reader:
         found = [(name, output) for name, output in self.signatures.outputs if examples or not output.examples]
         if not found:
             node = function.name if function is not None else None
-            message = "the signature of this export output wants one input, serialized examples"
+            message = "the signature of this export output takes one input, serialized examples"
             raise Blocked("TFM142", node, message)
         return found
 
@@ -685,7 +690,7 @@ def _without_defaults(function: cst.FunctionDef, body: cst.IndentedBlock) -> cst
         if literal and one.default is not None and one.name.value not in names_changed([body]):
             defaults[one.name.value] = one.default
     if len(defaults) < len(parameters_of(function)) or isinstance(params.star_arg, cst.Param) or params.star_kwarg:
-        raise Blocked("TFM142", function.name, "the serving_input_receiver_fn takes arguments")
+        raise Blocked("TFM142", function.name, "the serving_input_receiver_fn has parameters")
     if not defaults:
         return body
     new = body.visit(_Defaults({node: defaults[node.value] for node in name_nodes(body) if node.value in defaults}))
@@ -739,7 +744,7 @@ def _check_unchanged(statements: Sequence[cst.BaseStatement], name: str) -> None
             names |= {target} if value in names else set()
         for known, node in bindings(statement):
             if known in names and not isinstance(node, cst.Name):
-                message = f"`{name}` is changed after its placeholders are made: make the features a dict of their own"
+                message = f"`{name}` is changed after its placeholders are created: make the features a separate dict"
                 raise Blocked("TFM142", node, message)
 
 

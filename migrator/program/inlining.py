@@ -117,7 +117,7 @@ class _Inliner:
             try:
                 node = with_named_attributes(node, name, made.constants, around)
             except NotFollowed:
-                message = f"`{name}` is used for more than what it has for attributes and methods: its class stays"
+                message = f"`{name}` is used beyond its attributes and methods: its class stays"
                 raise Blocked("TFM120", made.call, message) from None
         return with_named_entries(node, frozenset(self.dicts), around)
 
@@ -372,7 +372,9 @@ class _Inliner:
                 values = sum(known == name for known, _ in bindings(scope))
                 given = nested and any(one.name.value == name for one in parameters_of(self.function))
                 if values + given > 1:
-                    message = f"a default of `{helper.name.value}` reads `{name}`, which gets another value: pass it"
+                    message = (
+                        f"a default of `{helper.name.value}` reads `{name}`, which is reassigned: pass it explicitly"
+                    )
                     raise Blocked("TFM120", call, message)
 
     # -- one call --------------------------------------------------------------------------------------------------
@@ -461,7 +463,7 @@ class _Inliner:
         substituted = [cast(cst.BaseStatement, remade(statement, substitution)) for statement in body]
         if isinstance(small, cst.Return):
             if not _terminates(substituted):
-                raise Blocked("TFM120", call, f"`{helper.name.value}` can end without returning")
+                raise Blocked("TFM120", call, f"`{helper.name.value}` may end without a return")
             result = substituted
         else:
             result = _Returns(small, self._same, call).block(substituted)
@@ -524,7 +526,7 @@ class _Inliner:
         mapping: dict[str, cst.BaseExpression] = {}
         for name in outside:
             if file is self.file and not nested and name in local:
-                message = f"`{helper.name.value}` reads `{name}` of its file, which stands for something else here"
+                message = f"`{helper.name.value}` reads `{name}` of its file, which is something else here"
                 raise Blocked("TFM121", call, message)
             if file is self.file or (hasattr(builtins, name) and name not in file.names_at_top):
                 continue
@@ -612,12 +614,12 @@ def _globals_of(helper: cst.FunctionDef, bound: set[str]) -> set[str]:
 def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseStatement]:
     """The statements of a helper that can be put elsewhere, without its docstring."""
     if not isinstance(helper.body, cst.IndentedBlock):
-        raise Blocked("TFM120", call, f"`{helper.name.value}` is written on one line")
+        raise Blocked("TFM120", call, f"`{helper.name.value}` is on one line")
     finder = _Strange()
     walk(helper.body, finder)
     kinds = decorators_of(helper)
     if finder.found is not None or kinds - {"staticmethod", "property"} or len(kinds) != len(helper.decorators):
-        raise Blocked("TFM120", call, f"`{helper.name.value}` is a generator, has a decorator, or sets global names")
+        raise Blocked("TFM120", call, f"`{helper.name.value}` is a generator, has a decorator, or assigns global names")
     body = list(helper.body.body)
     first = body[0] if body else None
     if isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Expr):
@@ -644,7 +646,7 @@ def _bind(helper: cst.FunctionDef, call: cst.Call, is_bound: bool) -> dict[str, 
     params = helper.params
     name = helper.name.value
     if takes_any(helper) or any(a.star for a in call.args):
-        raise Blocked("TFM120", call, f"`{name}` takes, or is given, * or ** arguments: write them out")
+        raise Blocked("TFM120", call, f"`{name}` has, or is called with, * or ** arguments: write them out")
     positional = [*params.posonly_params, *params.params]
     arguments: dict[str, cst.BaseExpression] = {}
     if is_bound:
@@ -657,11 +659,11 @@ def _bind(helper: cst.FunctionDef, call: cst.Call, is_bound: bool) -> dict[str, 
         elif index < len(positional):
             arguments[positional[index].name.value] = arg.value
         else:
-            raise Blocked("TFM120", call, f"`{name}` is given more arguments than it takes")
+            raise Blocked("TFM120", call, f"`{name}` is called with more arguments than it has parameters")
     for param in (*positional, *params.kwonly_params):
         if param.name.value not in arguments:
             if param.default is None or not _is_simple(param.default):
-                raise Blocked("TFM120", call, f"`{name}` is not given its `{param.name.value}` in a way to be followed")
+                raise Blocked("TFM120", call, f"the argument `{param.name.value}` of `{name}` cannot be resolved")
             arguments[param.name.value] = param.default
     known = {p.name.value for p in (*params.posonly_params, *params.params, *params.kwonly_params)}
     if set(arguments) - known:
@@ -775,7 +777,7 @@ class _Returns:
             break
         else:
             return [*new, *self._given(None, cst.Name("None"))]
-        raise Blocked("TFM120", self.call, "this helper returns from inside a loop or a block: return at its end")
+        raise Blocked("TFM120", self.call, "this helper returns from inside a loop or block: return at its end")
 
     def _as(self, old: cst.CSTNode, new: cst.BaseStatement) -> cst.BaseStatement:
         self.same(old, new)

@@ -53,7 +53,7 @@ def one_value(nodes: Sequence[cst.CSTNode], node: cst.BaseExpression | None) -> 
 def training_of(call: cst.Call) -> int | None:
     """Which argument of the call of a layer or model is its `training=`. Raises Blocked (TFM404)."""
     if len([arg for arg in call.args if arg.keyword is None]) > 1 or any(arg.star for arg in call.args):
-        message = "what this Keras layer is called with, beside its input, is not given by name: write `training=`"
+        message = "this Keras layer is called with another positional argument than its input: write `training=`"
         raise Blocked("TFM404", call, message)
     given = [i for i, arg in enumerate(call.args) if arg.keyword is not None and arg.keyword.value == "training"]
     return given[0] if given else None
@@ -130,8 +130,8 @@ def check_terms(file: ParsedFile, node: cst.CSTNode) -> None:
 
 def _term(node: cst.CSTNode, what: str) -> Blocked:
     message = (
-        f"{what}: a model_fn had no term of it in its loss, and Keras adds it. Leave "
-        "it out, or take `tf.layers`, whose terms `tf.losses.get_regularization_loss()` gives"
+        f"{what} is not added to the loss by a model_fn, but Keras adds it: remove it, or use "
+        "`tf.layers`, whose terms `tf.losses.get_regularization_loss()` returns"
     )
     return Blocked("TFM405", node, message)
 
@@ -152,10 +152,10 @@ def check_regularizers(file: ParsedFile, call: cst.Call) -> None:
         keyword = arg.keyword.value if arg.keyword is not None else ""
         if arg.star == "**" or (arg.star and name.startswith(_LAYERS)):
             message = (
-                "what this Keras layer is made with cannot be read (`*`, `**`), and may be a regularizer: write it"
+                "the arguments of this Keras layer cannot be resolved (`*`, `**`), and may be a regularizer: write them"
             )
             raise Blocked("TFM405", arg, f"{message} out")
         if keyword.endswith("_regularizer") and not is_none(arg.value):
             raise _term(arg, f"`{keyword}=` of a Keras layer")
         if not keyword and index >= _REGULARIZERS_AT.get(name, 99) and not is_none(arg.value):
-            raise Blocked("TFM405", arg, "an argument of a Keras layer that may be a regularizer: write its name")
+            raise Blocked("TFM405", arg, "an argument of a Keras layer that may be a regularizer: pass it by keyword")

@@ -21,8 +21,8 @@ from migrator.program.scopes import bindings, parents_below
 from migrator.walking import walk
 
 _UNTOLD = (
-    "whether this Keras layer is at work in the training cannot be followed: make and call it in the model_fn, with "
-    "`training=`, or take `tf.layers`"
+    "cannot tell whether this Keras layer is active in training: create and call it in the "
+    "model_fn, with `training=`, or use `tf.layers`"
 )
 # Attributes of a Keras layer or model that call none.
 _HARMLESS = frozenset(
@@ -70,7 +70,9 @@ def _tell_models(plan: HelperPlan) -> None:
         if not keras_calls.mentions(file, code, keras_calls.FUNCTIONALS):
             continue
         if plan.flagged and (plan.symbolic or (call in plan.settled and not flagged)):
-            message = "some layers of this Keras model train, and others do not: say `training=` in the call of each"
+            message = (
+                "some layers of this Keras model are active in training, others are not: pass `training=` to each call"
+            )
             raise Blocked("TFM404", call, message)
         if plan.symbolic and call not in plan.settled:
             plan.settled.add(call)

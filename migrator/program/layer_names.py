@@ -39,7 +39,7 @@ def name_layers(
     for layer in seen:
         name = found.get(layer.call, layer.name)
         if layer.in_loop or name in given:
-            message = f"two layers get the name `{layer.name}`: Keras needs a name of its own for each"
+            message = f"two layers are named `{layer.name}`, and Keras needs unique names: rename one"
             raise Blocked("TFM202", layer.place, message)
         given.add(name)
     return {call: name for call, name in found.items() if call not in known}

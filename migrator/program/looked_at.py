@@ -516,7 +516,7 @@ class _Remover(Remover):
         self._all.values.update(look.values)
         self._all.opened |= look.opened
         for line in look.told:
-            message = "the program looks at its data without a graph now: an element each time that this was run"
+            message = "the program now inspects its data without a graph: one element per run"
             self.gone.append(Blocked(LOOKED_AT, line, message))
 
     def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine, updated_node: Any) -> Any:

@@ -102,7 +102,7 @@ def read_general_loss(
         nodes = [body.statements[index].node for index in first.carved.statements]
         _check_same_numbers(body, [first.expression, *first.collected, *nodes], tensors)
     if not first.carved.outputs:
-        raise Blocked("TFM301", first.expression, "the loss reads no tensor of the network")
+        raise Blocked("TFM301", first.expression, "the loss depends on no tensor of the network")
     both = replace(first, moved=first.moved | other.moved)
     return both if minimized is None else _with_minimized(body, both, consumed, minimized)
 
@@ -112,12 +112,12 @@ def _with_minimized(
 ) -> GeneralLoss:
     """A loss that is reported, with another one that the training minimizes beside it. Raises Blocked (TFM301)."""
     if loss.collected:
-        raise Blocked("TFM301", minimized, "what is minimized is not the loss of the EstimatorSpec")
+        raise Blocked("TFM301", minimized, "the minimized loss is not the loss of the EstimatorSpec")
     trained = _general(body, minimized, consumed, TRAIN)
     position = max(s.position for s, b in body.specs if TRAIN in s.modes and not is_none(b.get("loss")))
     carved = carve(body, [(loss.expression, position), (minimized, position)], consumed, TRAIN)
     if trained.collected or trained.summed != loss.summed or not trained.carved.outputs:
-        raise Blocked("TFM301", minimized, "what is minimized is not the loss of the EstimatorSpec")
+        raise Blocked("TFM301", minimized, "the minimized loss is not the loss of the EstimatorSpec")
     return replace(
         loss,
         carved=carved,
@@ -234,7 +234,7 @@ def _collected(body: Body, consumed: Collection[int], mode: str, total: cst.Call
     for call in calls_in(body.file.module):
         name = imports.resolve(call.func) or ""
         if id(call) not in inside and name.startswith("tf.losses.") and not name.startswith("tf.losses.get_"):
-            raise Blocked("TFM301", call, "this loss may be one that `get_total_loss` of the model_fn adds up")
+            raise Blocked("TFM301", call, "`get_total_loss` of the model_fn may add up this loss")
     found: list[cst.BaseExpression] = []
     for index, statement in enumerate(body.statements):
         if any(call is total for call in calls_in(statement.node)):
@@ -246,7 +246,7 @@ def _collected(body: Body, consumed: Collection[int], mode: str, total: cst.Call
             if not name.startswith("tf.losses.") or name.startswith("tf.losses.get_"):
                 continue
             if name == "tf.losses.add_loss":
-                message = "this term is added to the collection by hand: add it to the loss itself"
+                message = "this term is added to the loss collection by hand: add it to the loss itself"
                 raise Blocked("TFM301", call, message)
             own = [d for d in body.definitions if d.index == index and d.value is call]
             if own and len(body.definitions_of(own[0].name, mode)) == 1:
@@ -254,9 +254,9 @@ def _collected(body: Body, consumed: Collection[int], mode: str, total: cst.Call
             elif _is_bare_loss(statement.node, imports):
                 found.append(call)
             else:
-                raise Blocked("TFM301", call, "what the collection of losses holds cannot be followed")
+                raise Blocked("TFM301", call, "the contents of the loss collection cannot be resolved")
     if not found:
-        raise Blocked("TFM301", total, "the collection of losses is filled outside the model_fn")
+        raise Blocked("TFM301", total, "the loss collection is filled outside the model_fn")
     return found
 
 
@@ -271,7 +271,7 @@ def read_output(body: Body, data: DataLoss, label_names: Collection[str]) -> cst
     local = {d.name for d in body.definitions} | {body.parameters.features}
     tensors = sorted((_behind(body, data.mean_of, set(label_names)) & local) - set(label_names))
     if len(tensors) != 1 or tensors[0] == body.parameters.features:
-        raise Blocked("TFM301", data.mean_of, "the loss does not read exactly one tensor of the network")
+        raise Blocked("TFM301", data.mean_of, "the loss does not depend on exactly one tensor of the network")
     return cst.Name(tensors[0])
 
 
@@ -287,14 +287,12 @@ def check_not_changed_later(
             continue
         changed = read & (names_given((body.statements[index],)))
         if changed:
-            raise Blocked(
-                "TFM301", body.statements[index].node, f"`{sorted(changed)[0]}` gets another value after the loss"
-            )
+            raise Blocked("TFM301", body.statements[index].node, f"`{sorted(changed)[0]}` is reassigned after the loss")
     predictions = [(s, b["predictions"]) for s, b in body.specs if PREDICT in s.modes and "predictions" in b]
     for spec, node in predictions:
         later = names_given(body.statements[spec.position :]) & names_in(node)
         if later:
-            raise Blocked("TFM301", node, f"`{sorted(later)[0]}` gets another value after the predictions")
+            raise Blocked("TFM301", node, f"`{sorted(later)[0]}` is reassigned after the predictions")
 
 
 def taken_by_key(node: cst.CSTNode, name: str | None) -> cst.CSTNode | None:
@@ -308,7 +306,7 @@ def check_labels_are_a_tensor(body: Body) -> None:
     """Refuses labels that are taken apart by key. Raises Blocked (TFM301)."""
     found = taken_by_key(body.node.body, body.parameters.labels)
     if found is not None:
-        raise Blocked("TFM301", found, "the labels are a dict: give the model one tensor of labels")
+        raise Blocked("TFM301", found, "the labels are a dict: pass the model a single labels tensor")
 
 
 def _values(body: Body, loss: cst.BaseExpression, mode: str) -> list[str]:
@@ -476,7 +474,9 @@ class _Reader:
                     "add_regularization_losses"
                 )
                 if added is not None and not (is_true(added) or is_false(added)):
-                    raise Blocked("TFM301", added, "whether the regularization counts is computed")
+                    raise Blocked(
+                        "TFM301", added, "a computed value decides about the regularization losses: pass True or False"
+                    )
                 regularized = regularized or not is_false(added)
                 data.extend(self._collected())
             else:
@@ -485,12 +485,12 @@ class _Reader:
                 if found is None and isinstance(term, cst.Call):
                     found = self._of_object(term)
                 if found is None:
-                    raise Blocked("TFM301", term, "this loss is not one that can be carried over yet")
+                    raise Blocked("TFM301", term, "this loss is unsupported")
                 if found.mean_of is not None:
                     found = self._through_names(found)
                 data.append(found)
         if len(data) != 1:
-            raise Blocked("TFM301", expression, f"the loss has {len(data)} data terms: one can be carried over")
+            raise Blocked("TFM301", expression, f"the loss has {len(data)} data terms: only one is supported")
         return data[0], regularized
 
     def _of_object(self, term: cst.Call) -> DataLoss | None:
@@ -560,7 +560,7 @@ class _Reader:
                 if name.startswith("tf.losses.") and not name.startswith("tf.losses.get_"):
                     loss = read_loss(call, self.imports, self.body.file.code)
                     if loss is None:
-                        raise Blocked("TFM301", call, f"`{name}` is not carried over yet")
+                        raise Blocked("TFM301", call, f"`{name}` is unsupported")
                     found.append(loss)
                     self.consumed.add(index)
                     self.index = min(self.index, index)

@@ -87,10 +87,10 @@ class Optimizers:
     def _unwrapped(self, value: Value) -> Value:
         while isinstance(value, Operation) and (value.symbol in _SHARDED or value.symbol == _CLIPPING):
             if value.symbol in _SHARDED and len(value.args) + len(value.kwargs) != 1:
-                raise Blocked("TFM401", self._place(value), "this CrossShardOptimizer is not understood")
+                raise Blocked("TFM401", self._place(value), "this CrossShardOptimizer cannot be resolved")
             inner = value.argument(0, "opt", "optimizer")
             if inner is None or isinstance(inner, Constant):
-                raise Blocked("TFM401", self._place(value), "this CrossShardOptimizer is not understood")
+                raise Blocked("TFM401", self._place(value), "this CrossShardOptimizer cannot be resolved")
             value = inner
         found = self._of_checkpoint(value)
         return found if found is not None else value
@@ -169,7 +169,7 @@ class Optimizers:
             node = self.trained.node(one)
             bound = bind(node, ("optimizer", "clip_norm"), _CLIPPING, "TFM403") if isinstance(node, cst.Call) else {}
             if "clip_norm" not in bound or found is not None:
-                message = "the optimizer whose gradients are clipped is not understood"
+                message = "the optimizer whose gradients are clipped cannot be resolved"
                 raise Blocked("TFM401", self._place(one), message)
             found = Clipping("global_clipnorm", bound["clip_norm"])
             self.read_at.setdefault(found.value, self.trained.at.get(one, self.trained.end))

@@ -91,7 +91,11 @@ class _Reader:
         read = _arguments(self.ran, made)
         for effect in done.effects:
             if effect not in read and not effect.symbol.startswith(_TOLD):
-                raise Blocked("TFM501", statement.node, f"`{effect.symbol}` is called beside the metrics of this block")
+                raise Blocked(
+                    "TFM501",
+                    statement.node,
+                    f"`{effect.symbol}` is called next to the metrics of this block: move it out",
+                )
 
     def _parts(self, value: Value) -> Iterator[Value]:
         """What a value holds in the end, containers opened."""
@@ -134,10 +138,10 @@ class _Reader:
         table = self.table
         entries = self.ran.machine.entries_of(table) if table is not None else None
         if table is None or entries is None:
-            raise Blocked("TFM501", node, "eval_metric_ops is not a dict whose entries are known")
+            raise Blocked("TFM501", node, "the entries of eval_metric_ops cannot be resolved: write a dict literal")
         place = self._place(table, node)
         if entries.more:
-            raise Blocked("TFM501", place, "eval_metric_ops gets entries that are not known before it runs")
+            raise Blocked("TFM501", place, "some entries of eval_metric_ops are known only at run time")
         keys = self._keys(table, entries)
         for name, (key, value) in entries.items.items():
             only_if = self._condition(value, node) if may_be_absent(value) else None
@@ -149,14 +153,14 @@ class _Reader:
         """The tests of the `if`s that decide whether there is a metric. Raises Blocked (TFM501)."""
         place = self._place(present(value), node)
         if not isinstance(value, Either) or (value.then is NOTHING) is (value.otherwise is NOTHING):
-            raise Blocked("TFM501", place, "several conditions decide about this metric")
+            raise Blocked("TFM501", place, "several conditions control this metric")
         said = value.condition.site.node if value.condition.site is not None else None
         tests = [one.test for one in nodes_in(self.body.node) if isinstance(one, cst.If)]
         tests += [one.expression for one in tests if isinstance(one, cst.UnaryOperation)]
         if not isinstance(said, cst.BaseExpression) or not any(one is said for one in tests):
-            raise Blocked("TFM501", place, "a condition decides about this metric")
+            raise Blocked("TFM501", place, "a condition controls this metric")
         if calls_in(said) or names_in(said) & self._gone():
-            raise Blocked("TFM501", place, "a condition that is computed decides about this metric")
+            raise Blocked("TFM501", place, "a computed condition controls this metric")
         found = _grouped(said) if value.otherwise is NOTHING else cst.UnaryOperation(cst.Not(), _grouped(said))
         inner = value.then if value.otherwise is NOTHING else value.otherwise
         if not may_be_absent(inner):
@@ -211,7 +215,7 @@ class _Reader:
                 else cst.SimpleString(json.dumps(key.value, ensure_ascii=False))
             )
         if made is node or not isinstance(made, cst.BaseExpression) or names_in(made) & self._gone():
-            raise Blocked("TFM501", node, "a key of eval_metric_ops is not known before it runs")
+            raise Blocked("TFM501", node, "a key of eval_metric_ops is known only at run time")
         return made
 
     def _gone(self) -> set[str]:
@@ -231,7 +235,7 @@ class _Reader:
             raise Blocked(
                 "TFM501",
                 self._place(value, self.body.node.name) if value.site is not None else place,
-                "this metric is a pair that is not the result of one call of tf.metrics",
+                "this metric is a pair, but not the result of one tf.metrics call",
             )
         if not isinstance(value, Operation) or self.ran.machine.settled(value) is not value:
             raise Blocked("TFM501", self._place(value, self.body.node.name), "this metric is not a call of tf.metrics")
@@ -244,7 +248,7 @@ class _Reader:
         made = operation.site.node if operation.site is not None else None
         if not isinstance(made, cst.Call) or not self.ran.is_written_there(operation):
             place = self.ran.node(operation) or node or self.body.node.name
-            raise Blocked("TFM501", place, "this metric is not a call of tf.metrics in the model_fn itself")
+            raise Blocked("TFM501", place, "this metric is not a tf.metrics call in the model_fn itself")
         index = self.ran.at[operation]
         before = [self.body.statements[one] for one in self.consumed if one < index]
         block = [one for one in self.body.statements[index : index + 1] if not isinstance(one.node, _LINE)]
@@ -271,7 +275,7 @@ class _Reader:
         index = self.ran.at.get(value)
         inside = index in self.consumed and isinstance(value, Operation) and self.ran.is_written_there(value)
         if not inside or not isinstance(made, cst.BaseExpression) or names_in(made) & gone:
-            raise Blocked("TFM501", self._place(value, self.body.node.name), "a metric reads what only its block knows")
+            raise Blocked("TFM501", self._place(value, self.body.node.name), "a metric reads a variable of its block")
         return made
 
     def _position(self, operation: Operation) -> int:
@@ -307,9 +311,9 @@ class _Reader:
             if name.startswith("tf.summary."):
                 continue  # left out with the other summaries
             if name != "tf.identity":
-                raise Blocked("TFM501", node, f"`{used[0]}` is used for more than evaluation")
+                raise Blocked("TFM501", node, f"`{used[0]}` is not used by the evaluation alone")
             self.consumed.add(index)
-            yield Blocked("TFM512", node, "the name of this metric's tensor is left out: nothing reads it any more")
+            yield Blocked("TFM512", node, "the tensor name of this metric is dropped: nothing reads it any more")
 
 
 _LINE = cst.SimpleStatementLine

@@ -137,7 +137,7 @@ def _check_functions(body: StraightBody) -> None:
         known |= given(statement)
         changed = sorted(name for name in changes if statement.modes & read.get(name, frozenset()))
         if changed:
-            message = f"a function inside of the model_fn reads `{changed[0]}`, which gets another value after it"
+            message = f"a nested function of the model_fn reads `{changed[0]}`, which is reassigned after it"
             raise Blocked("TFM106", statement.node, message)
         for node in nodes_in(statement.node):
             around: cst.CSTNode | None = None  # what a function hides is seen from around it
@@ -170,7 +170,7 @@ def _check_counts(file: ParsedFile, model_fn: cst.FunctionDef) -> None:
     inside = {name for one in added for name in name_nodes(one)}
     reads = [node for node in nodes if isinstance(node, cst.Name) and node.value in counts and node not in inside]
     for counted in [*named, *reads]:
-        message = f"`{counted.value}` counts the model_fn's calls: an Estimator makes one for each mode, `fit` only one"
+        message = f"`{counted.value}` counts calls of the model_fn: an Estimator calls it once per mode, `fit` once"
         raise Blocked("TFM106", counted, message)
 
 
@@ -198,7 +198,7 @@ class _Reader:
         self.imports = file.imports
         self.parameters = parameters
         if not isinstance(node.body, cst.IndentedBlock):
-            raise Blocked("TFM105", node, "the model_fn is written on one line")
+            raise Blocked("TFM105", node, "the model_fn is on one line")
         known = self.parameters
         body = straighten(node.body.body, self.imports, known.mode, functions=file.functions, labels=known.labels)
         body = with_common_lines(file, body)
@@ -271,14 +271,14 @@ class _Reader:
         )
         loss_expression = self._piece("loss", TRAIN)
         if loss_expression is None:
-            raise Blocked("TFM105", self.node.name, "no EstimatorSpec of the TRAIN mode has a loss")
+            raise Blocked("TFM105", self.node.name, "no EstimatorSpec of TRAIN mode has a loss")
         train = self._train_op(loss_expression)
         if metrics is None or refusals:
             return None  # what stays of these would be taken for a part of the network or the loss
         if hooks.checkpoint is not None:
             scaffolds.check_saved(self.file, self.node, train.saved, hooks.checkpoint.node)
         if hooks.averages is not None and train.averages is None:
-            raise Blocked("TFM413", hooks.averages.node, "moving averages that the training does not keep")
+            raise Blocked("TFM413", hooks.averages.node, "moving averages that training does not update")
         self.consumed |= metrics.statements
         summaries = self._summaries()
         self.judged = metrics.statements
@@ -309,11 +309,11 @@ class _Reader:
         return self._with_loss(function, loss_expression)
 
     def _left_out(self) -> list[Blocked]:
-        message = "TensorFlow 1 raises TypeError here, and nothing comes here: the branch for predictions is left out"
+        message = "TensorFlow 1 raises TypeError here, so nothing predicts: the branch for predictions is dropped"
         failing = [Blocked("TFM126", spec.call, message) for spec in self.failing]
-        message = "the device is left out: the strategy says where the network runs"
+        message = "this device is dropped: the strategy places the network"
         failing += [Blocked("TFM129", node, message) for node in self.body.placed]
-        message = "a line that tells the mode or the graph is left out: the model is built once, for all modes"
+        message = "a line that reports the mode or the graph is dropped: the model is built once, for all modes"
         return failing + [Blocked("TFM127", self.statements[index].node, message) for index in sorted(self.telling)]
 
     def _tells_the_mode(self, statement: ModalStatement) -> bool:
@@ -371,7 +371,7 @@ class _Reader:
         """The function with one stock loss over labels and one tensor of the network."""
         body = self.read_body
         if function.train.minimized is not None:
-            raise Blocked("TFM301", function.train.minimized, "the training minimizes another loss than is reported")
+            raise Blocked("TFM301", function.train.minimized, "training minimizes another loss than it reports")
         loss = read_model_loss(body, expression)
         consumed = function.consumed | loss.statements
         self._training_is_apart(function.train, consumed)
@@ -431,7 +431,9 @@ class _Reader:
         for spec, bound in self.specs:
             if (bound.get("scaffold") is remark.node) != (spec.modes == {EVAL}):
                 raise Blocked(
-                    "TFM413", remark.node, "moving averages that other modes than EVAL restore, or not all of it"
+                    "TFM413",
+                    remark.node,
+                    "moving averages are restored in other modes than EVAL, or only in parts of it",
                 )
 
     def _only_restores(self, node: cst.BaseStatement) -> bool:
@@ -525,7 +527,7 @@ class _Reader:
             self._reads_no_training(statement.node, train, allowed)
             foreign = [node for node in statement.after if node not in train.harmless]
             if foreign:
-                raise Blocked("TFM403", foreign[0], "these control dependencies are not carried over")
+                raise Blocked("TFM403", foreign[0], "these control dependencies are unsupported")
 
     def _reads_no_training(self, node: cst.CSTNode, train: TrainOp, allowed: frozenset[str]) -> None:
         apart = {name.value for name in free_reads(node) if name not in train.rate.steps} - allowed
@@ -534,7 +536,7 @@ class _Reader:
             code = "TFM402" if read & train.rate.names else "TFM403"
             if read & train.averaging:
                 code = "TFM413"
-            raise Blocked(code, node, f"`{sorted(read)[0]}` is used for more than the training")
+            raise Blocked(code, node, f"`{sorted(read)[0]}` is not used by the training alone")
 
     # -- evaluation ------------------------------------------------------------------------------------------------
 
@@ -588,7 +590,7 @@ class _Reader:
                 continue
             for name in free_reads(statement.node):
                 if name.value in gone:
-                    message = f"`{name.value}` is used for more than the loss and the training"
+                    message = f"`{name.value}` is not used by the loss and the training alone"
                     raise Blocked("TFM301", statement.node, message)
 
 

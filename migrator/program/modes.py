@@ -184,7 +184,7 @@ class ModeNames:
                         known = Constant(None, TEXTS[origin]) if origin in TEXTS else Symbol(None, origin)
                         machine.store.set((scope, name), known)
                     elif name not in vars(builtins):
-                        machine.store.set((scope, name), Unknown(None, f"`{name}` is not about the mode"))
+                        machine.store.set((scope, name), Unknown(None, f"`{name}` does not depend on the mode alone"))
                 for function in functions:
                     machine.run(function, scope)
                 value = machine.value(test, scope)
@@ -257,7 +257,7 @@ def straighten(
     walker = _Walker(names, _spread(body, imports), lenient)
     left = walker.block(body, ALL)
     if left & {TRAIN, EVAL} and not lenient:
-        raise Blocked("TFM105", None, "the model_fn can end without returning an EstimatorSpec")
+        raise Blocked("TFM105", None, "the model_fn may end without returning an EstimatorSpec")
     placed = tuple(walker.placed)
     return StraightBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried), placed)
 
@@ -528,7 +528,7 @@ class _Walker:
     def _other_truth(self, statement: cst.BaseStatement, name: str) -> None:
         """Raises Blocked (TFM106) where the mode was asked by a name that gets another value."""
         if name in self.names.flags:
-            raise Blocked("TFM106", statement, f"`{name}` gets another value after it told the mode")
+            raise Blocked("TFM106", statement, f"`{name}` is reassigned after it was set by the mode")
 
     def _simple(self, statement: cst.SimpleStatementLine, small: cst.BaseSmallStatement, modes: Modes) -> Modes | None:
         """Handles returns, asserts about the mode, mode flags and specs; None for anything else."""
@@ -564,7 +564,7 @@ class _Walker:
             self._entries.setdefault(entry[0], []).extend((modes, key, value) for key, value in entry[1])
             return modes
         if self.spread & names_in(small):
-            raise Blocked("TFM105", small, "the arguments of the EstimatorSpec are used otherwise than in its call")
+            raise Blocked("TFM105", small, "the arguments of the EstimatorSpec are used outside its call")
         return None
 
     def _made(
@@ -590,7 +590,7 @@ class _Walker:
         for spec in old:
             since = names_changed(one.node for one in self.statements[spec.position :])
             if since & names_in(spec.call):
-                raise Blocked("TFM105", node, "what this EstimatorSpec was given has changed since")
+                raise Blocked("TFM105", node, "an argument of this EstimatorSpec has changed since")
             for more in self._specs(node, spec.modes, statement):
                 found.append(replace(more, call=_with(spec.call, more.call.args)))
         return found
@@ -645,15 +645,13 @@ class _Walker:
         finder = _Returns()
         walk(statement, finder)
         if finder.found is not None and not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
-            raise Blocked(
-                "TFM105", finder.found, "the model_fn returns from inside a block that tf-migrate cannot resolve"
-            )
+            raise Blocked("TFM105", finder.found, "the model_fn returns from a block that tf-migrate cannot resolve")
         if (
             self.names.mode is not None
             and isinstance(statement, cst.If)
             and self.names.mode in names_in(statement.test)
         ):
-            raise Blocked("TFM106", statement.test, "this condition mixes `mode` with something else")
+            raise Blocked("TFM106", statement.test, "this condition combines `mode` with something else: split it")
 
 
 def _with(call: cst.Call, more: Sequence[cst.Arg]) -> cst.Call:
@@ -676,7 +674,7 @@ def _entries(node: cst.BaseExpression) -> list[tuple[str, cst.BaseExpression]]:
     entries = [(string(one.key), one.value) for one in written_entries(node) or ()]
     known = [(key, value) for key, value in entries if key is not None]
     if written_entries(node) is None or len(known) < len(entries):
-        raise Blocked("TFM105", node, "the arguments of the EstimatorSpec are not written out")
+        raise Blocked("TFM105", node, "the arguments of the EstimatorSpec are not literal keywords: write them out")
     return known
 
 

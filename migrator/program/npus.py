@@ -14,7 +14,7 @@ from migrator.walking import walk
 _ADAPTER = "npu_bridge"
 _NPU_ESTIMATOR = "NPUEstimator"
 #: What its programs are told.
-MESSAGE = "`npu_bridge` runs this program on Ascend NPUs, which is not carried over: take it out first, see TFM182"
+MESSAGE = "`npu_bridge` runs this program on Ascend NPUs, which is unsupported: remove it first, see TFM182"
 
 
 def adapted(files: Sequence[ParsedFile]) -> ParsedFile | None:

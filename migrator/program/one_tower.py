@@ -36,7 +36,10 @@ def with_one_tower(file: ParsedFile) -> ParsedFile:
         try:
             bodies[function] = _body(file, function, loop)
         except Blocked as problem:
-            refused[file.position(loop)] = (CODE, f"towers that are not one on a whole batch: {problem.message}")
+            refused[file.position(loop)] = (
+                CODE,
+                f"these towers do not reduce to one on the whole batch: {problem.message}",
+            )
     if not bodies:
         return replace(file, refused=refused) if refused else file
     writer = _Writer(bodies)
@@ -93,7 +96,7 @@ def _body(file: ParsedFile, function: cst.FunctionDef, loop: cst.For) -> _Body:
     before = {line.node for line in training.lines}
     one = inline_towers(training)
     if one is None:
-        raise Blocked(CODE, loop, "the device of the loop is not one of each turn")
+        raise Blocked(CODE, loop, "the device of the loop does not change with its iterations")
     lines = _without_lists(training, one)
     lines = _without_the_number(lines, training.towers)
     body = _Body([line.node for line in lines], loop, [line.node for line in lines if line.node not in before])
@@ -105,10 +108,10 @@ def _lines(training: Training, block: cst.BaseSuite, loop: cst.For) -> Iterator[
     """The statements of a model_fn, those of a block around the loop that says only where it is, too."""
     for statement in block.body:
         if not isinstance(statement, cst.BaseStatement):
-            raise Blocked(CODE, loop, "the function stands on one line")
+            raise Blocked(CODE, loop, "the function is on one line")
         if statement is not loop and path_to(statement, loop):
             if not isinstance(statement, cst.With) or not all(_only_places(training, i) for i in statement.items):
-                raise Blocked(CODE, loop, "the loop stands in a block: put it into the body of the model_fn")
+                raise Blocked(CODE, loop, "the loop is in a block: move it to the body of the model_fn")
             yield from _lines(training, statement.body, loop)
             continue
         for line in _apart(statement):
@@ -211,7 +214,7 @@ class _Uses(cst.CSTTransformer):
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
         if original_node.value in self.one.lists:
-            message = f"of `{original_node.value}` take the mean (`tf.reduce_mean`) or all rows (`tf.concat(..., 0)`)"
+            message = f"use the mean (`tf.reduce_mean`) or all rows (`tf.concat(..., 0)`) of `{original_node.value}`"
             raise Blocked(CODE, original_node, message)
         return updated_node.with_changes(value=self.other.get(original_node.value, original_node.value))
 

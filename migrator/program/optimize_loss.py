@@ -41,7 +41,7 @@ def optimizer_of_loss(body: TrainBody, node: cst.Call, bound: dict[str, cst.Base
     elif is_optimizer(symbol):
         text = f"{symbol}({{}})"
     else:
-        raise Blocked("TFM401", given, "the optimizer of optimize_loss is not understood")
+        raise Blocked("TFM401", given, "the optimizer of optimize_loss cannot be resolved")
     call = cst.parse_expression(text.format("rate"))
     assert isinstance(call, cst.Call)
     arguments = [cst.Arg(rate, keyword=cst.Name("learning_rate"), equal=_EQUAL), *call.args[1:]]
@@ -55,27 +55,27 @@ def _here(body: TrainBody, function: cst.BaseExpression, given: cst.BaseExpressi
     for name, origin in body.imports.names.items():
         if origin in ("tensorflow", "tensorflow.compat.v1", "tf"):
             return cst.parse_expression(body.file.code(function).replace("tf.", f"{name}.", 1))
-    raise Blocked("TFM401", given, "TensorFlow has no name in this file")
+    raise Blocked("TFM401", given, "TensorFlow is not imported under a name in this file")
 
 
 def _from_lambda(body: TrainBody, given: cst.Lambda, rate: cst.BaseExpression) -> cst.Call:
     made = given.body
     parameter = given.params.params[0].name.value
     if not isinstance(made, cst.Call) or not is_optimizer(body.imports.resolve(made.func)):
-        raise Blocked("TFM401", given, "the optimizer of optimize_loss is not understood")
+        raise Blocked("TFM401", given, "the optimizer of optimize_loss cannot be resolved")
     args = [
         arg.with_changes(value=rate) if isinstance(arg.value, cst.Name) and arg.value.value == parameter else arg
         for arg in made.args
     ]
     if any(parameter in names_in(a.value) for a, b in equal_zip(args, made.args) if a is b):
-        raise Blocked("TFM402", given, "the rate is changed inside the lambda")
+        raise Blocked("TFM402", given, "the learning rate is changed in the lambda")
     return made.with_changes(args=args)
 
 
 def _decayed(body: TrainBody, rate: cst.BaseExpression, decay: cst.BaseExpression) -> cst.BaseExpression:
     """The rate that `lambda rate, step: tf.train.exponential_decay(rate, step, ...)` gives."""
     if not isinstance(decay, cst.Lambda) or len(decay.params.params) != 2:
-        raise Blocked("TFM402", decay, "this learning_rate_decay_fn is not understood: write it as a lambda")
+        raise Blocked("TFM402", decay, "this learning_rate_decay_fn cannot be resolved: write it as a lambda")
     first, second = (param.name.value for param in decay.params.params)
     step = _here(body, cst.parse_expression("tf.train.get_global_step()"), decay)
     new = decay.body.visit(_Substitution({first: rate, second: step}))

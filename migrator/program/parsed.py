@@ -436,7 +436,10 @@ class Project:
             if given is not None:
                 imports.names[name] = given
                 imports.problems.append(
-                    (imports.nodes.get(name, file.module), f"`{name}` is TensorFlow through `{module}`: import it here")
+                    (
+                        imports.nodes.get(name, file.module),
+                        f"`{name}` is TensorFlow, imported through `{module}`: import it here",
+                    )
                 )
         for module_name, other in modules.items():
             shared = _tensorflow_names(other)
@@ -445,7 +448,9 @@ class Project:
                 walk(file.module, finder)
                 for node in finder.found:
                     text = file.code(node)
-                    imports.problems.append((node, f"`{text}` is TensorFlow through another module: import it here"))
+                    imports.problems.append(
+                        (node, f"`{text}` is TensorFlow, imported through another module: import it here")
+                    )
 
     def _public(self, file: ParsedFile, seen: set[Path]) -> dict[str, str | None]:
         """What `import *` of a file gives: names, and their origin where that is TensorFlow."""

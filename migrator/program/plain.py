@@ -70,29 +70,31 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
                 edits.append(Edit(file.range(line)[0], file.range(small.value)[0], ()))
             elif isinstance(scope, cst.FunctionDef) and _is_idle_config(file, scope, small):
                 gone.append((block, line))
-                message = "this RunConfig is given to no Estimator, and is left out"
+                message = "this RunConfig is unused, and is dropped"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif isinstance(scope, cst.FunctionDef) and _is_idle_optimizer(file, scope, small):
                 gone.append((block, line))
-                message = "nothing trains with this optimizer: it is left out"
+                message = "this optimizer is unused, and is dropped"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif isinstance(scope, cst.FunctionDef) and used and _is_idle_estimator(file, scope, line):
                 gone.append((block, line))
-                message = "nothing is done with this Estimator: it is left out"
+                message = "this Estimator is unused, and is dropped"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif only_estimators and _is_beside(file, small):
                 gone.append((block, line))
-                message = "an Estimator makes graphs of its own: this never did anything to it, and is left out"
+                message = "this never affected the Estimator, which creates its own graphs, and is dropped"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif small is idle:
                 gone.append((block, line))
-                message = f"nothing runs in this session, and an Estimator makes its own: it is left out{gpus_of(file)}"
+                message = (
+                    f"nothing runs in this session, and an Estimator creates its own: it is dropped{gpus_of(file)}"
+                )
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif _is_deletion(file, scope, small):
                 gone.append((block, line))
             elif _is_idle_replace(file, scope, small):
                 gone.append((block, line))
-                message = "`replace` gives a new RunConfig, which nobody takes: the setting never did anything"
+                message = "`replace` returns a new RunConfig, which is unused: the setting never had an effect"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
     for block, line in gone:
         first = next(one for other, one in gone if other is block)
@@ -108,7 +110,7 @@ def gpus_of(file: ParsedFile) -> str:
     """
     if not any(word in file.bare for word in ("allow_growth", "per_process_gpu_memory_fraction")):
         return ""
-    return "; where it made a GPU's memory grow, write `tf.config.experimental.set_memory_growth`"
+    return "; if it set GPU memory growth, write `tf.config.experimental.set_memory_growth`"
 
 
 class _Lines(cst.CSTVisitor):

@@ -76,7 +76,9 @@ class _Reader:
                 elif parameter == "learning_rate":
                     rates[call] = value
                 elif self._reads_step(value):
-                    raise Blocked("TFM402", value, "a setting other than the rate changes with the step")
+                    raise Blocked(
+                        "TFM402", value, "another hyperparameter than the learning rate changes with the step"
+                    )
         changing = [value for value in rates.values() if self._reads_step(value)]
         if not changing:
             return Rate(steps=frozenset(self.gone))
@@ -95,14 +97,14 @@ class _Reader:
             name = arg.keyword.value if arg.keyword is not None else (helper.parameters[index : index + 1] or [""])[0]
             if arg.star or not self._is_rate_of(helper.node, name):
                 raise Blocked(
-                    "TFM402", arg.value, f"`{helper.node.name.value}` uses the rate for more than an optimizer"
+                    "TFM402", arg.value, f"`{helper.node.name.value}` uses the learning rate for more than an optimizer"
                 )
             changing.append(arg.value)
         if not changing:
             return Rate(steps=frozenset(self.gone))
         if not self._in_place(changing):
             name = helper.node.name.value
-            message = f"a rate of the program's own is handed to `{name}`: make the optimizer in the model_fn"
+            message = f"a custom learning rate is passed to `{name}`: create the optimizer in the model_fn"
             raise Blocked("TFM402", changing[0], message)
         return self._stock_rate(changing, frozenset())
 
@@ -142,7 +144,7 @@ class _Reader:
             name = (names - seen).pop()
             seen.add(name)
             if name in self.body.data:
-                raise Blocked("TFM402", value, f"the optimizer reads `{name}`, which comes from the data")
+                raise Blocked("TFM402", value, f"the optimizer reads `{name}`, which depends on the data")
             for _, node in self.statements:
                 names |= {n for given, v in assignments(node) if given == name for n in names_in(v)}
 
@@ -225,20 +227,28 @@ class _Reader:
     def _moved(self, rates: Sequence[cst.BaseExpression], scheduled: frozenset[cst.CSTNode]) -> Rate:
         code = self.body.file.code
         if len({code(rate) for rate in rates}) > 1:
-            raise Blocked("TFM402", rates[1], "two optimizers have different rates that change with the step")
+            raise Blocked("TFM402", rates[1], "two optimizers have different learning rates that change with the step")
         moved = self._slice(rates)
         given = {name for _, node in moved for name, _ in assignments(node)}
         read = set(names_in(rates[0])).union(*(names_in(node) for _, node in moved))
         parameters = {p.name.value for p in self.body.function.params.params}
         for name in sorted(given & parameters):
-            raise Blocked("TFM402", rates[0], f"`{name}`, a parameter of the model_fn, gets another value for the rate")
+            raise Blocked(
+                "TFM402",
+                rates[0],
+                (f"`{name}`, a parameter of the model_fn, is reassigned for the learning rate: use another name"),
+            )
         for name in sorted(read & (given | self.body.data) & self.body.data):
-            raise Blocked("TFM402", rates[0], f"the rate reads `{name}`, which comes from the data")
+            raise Blocked("TFM402", rates[0], f"the learning rate reads `{name}`, which depends on the data")
         for index, statement in enumerate(self.body.statements):
             before = set[str]().union(*(names_in(node) for at, node in moved if at < index))
             later = {name for name, _ in assignments(statement.node)} & (read - given) & before
             if later and TRAIN in statement.modes and index not in {i for i, _ in moved}:
-                raise Blocked("TFM402", statement.node, f"`{sorted(later)[0]}`, which the rate reads, is changed later")
+                raise Blocked(
+                    "TFM402",
+                    statement.node,
+                    f"`{sorted(later)[0]}`, which the learning rate reads, is reassigned later",
+                )
         steps = sorted(read & self.steps)
         if len(steps) > 1:
             raise Blocked("TFM402", rates[0], f"the global step has two names: {' and '.join(steps)}")

@@ -44,10 +44,10 @@ def ready_model(
     """The model that an Estimator is made of. Raises Blocked (TFM194)."""
     for key in _OPEN:
         if not is_none(bound.get(key)):
-            raise Blocked("TFM194", bound[key], f"`{key}` of model_to_estimator is not carried over")
+            raise Blocked("TFM194", bound[key], f"`{key}` of model_to_estimator is unsupported")
     model = bound.get("keras_model")
     if not isinstance(model, cst.Name):
-        raise Blocked("TFM194", model or call, "give model_to_estimator its Keras model by a name")
+        raise Blocked("TFM194", model or call, "assign the Keras model of model_to_estimator to a name")
     compiled = any(_is_compiled(project, file, value) for value in values_given(scope, model.value))
     at = file.position(call)
     # The name may stand for other models before and after.
@@ -66,16 +66,16 @@ def ready_model(
             continue
         if place > at:
             raise Blocked(
-                "TFM194", name, f"`{model.value}` is used after an Estimator was made of it, which had a copy"
+                "TFM194", name, f"`{model.value}` is used after an Estimator was created from it, which had a copy"
             )
         method = around[-2].attr.value if isinstance(around[-2], cst.Attribute) else None
         compiled = compiled or method == "compile"
         if method in _TRAINING:
-            raise Blocked("TFM194", name, f"`{model.value}.{method}` before an Estimator is made of it")
+            raise Blocked("TFM194", name, f"`{model.value}.{method}` runs before an Estimator is created from it")
     if not compiled:
-        raise Blocked("TFM194", model, f"`{model.value}` is not compiled here, so that it cannot be trained")
+        raise Blocked("TFM194", model, f"`{model.value}` is not compiled here, so it cannot be trained")
     if first is None:
-        raise Blocked("TFM194", model, f"`{model.value}` is not made beside the Estimator")
+        raise Blocked("TFM194", model, f"`{model.value}` is not created next to the Estimator: create it there")
     function = cst.parse_module(f"def {model.value}(features):\n    pass\n").body[0]
     assert isinstance(function, cst.FunctionDef)
     parameters = Parameters("features", None, None, None, None, frozenset())
@@ -241,7 +241,7 @@ def _check_parts(project: Project, file: ParsedFile, scope: cst.CSTNode, call: c
             }
             if shared:
                 line = next(one for one in made if id(one) in shared)
-                raise Blocked("TFM194", line, "models of two Estimators are made of this, and each had a copy of it")
+                raise Blocked("TFM194", line, "two Estimators are created from this model, and each had a copy")
     at = file.position
     for name in name_nodes(scope):
         if name.value not in names - {model}:
@@ -249,13 +249,13 @@ def _check_parts(project: Project, file: ParsedFile, scope: cst.CSTNode, call: c
         if at(name) < at(call):
             above = path_to(scope, name)[-2]
             if isinstance(above, cst.Attribute) and above.attr.value in _TRAINING:
-                message = f"`{name.value}.{above.attr.value}` before an Estimator is made of it"
+                message = f"`{name.value}.{above.attr.value}` runs before an Estimator is created from it"
                 raise Blocked("TFM194", name, message)
             continue
         again = [node for bound, node in bindings(scope) if bound == name.value and isinstance(node, cst.Name)]
         if any(at(call) < at(node) <= at(name) and _surely_before(scope, node, name) for node in again):
             continue
-        message = f"`{name.value}` of the model is used after an Estimator was made of it, which had a copy"
+        message = f"`{name.value}` of the model is used after an Estimator was created from it, which had a copy"
         raise Blocked("TFM194", name, message)
 
 
@@ -282,9 +282,7 @@ def check_kept(
     assert isinstance(model, cst.Name)
     at = file.position
     last = max(map(at, uses), default=None)
-    message = (
-        f"`{model.value}` is bound again before the last use of the Estimator that is made of it: take another name"
-    )
+    message = f"`{model.value}` is reassigned before the last use of the Estimator created from it: use another name"
     for name, node in bindings(scope):
         if name != model.value or isinstance(node, (cst.Attribute, cst.Subscript)):
             continue
@@ -306,6 +304,4 @@ def check_uses(call: cst.Call, methods: Sequence[str]) -> None:
     """Refuses what the model itself does otherwise than its Estimator (TFM194)."""
     for method in methods:
         if method not in ("train", "evaluate", "predict", *EXPORTS):
-            raise Blocked(
-                "TFM194", call, f"`{method}` of an Estimator that is made of a Keras model is not carried over"
-            )
+            raise Blocked("TFM194", call, f"`{method}` of an Estimator created from a Keras model is unsupported")

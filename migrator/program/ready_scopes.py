@@ -98,11 +98,11 @@ class _Reader:
         for statement in makers:
             self.region[statement] = self.file
         if not runs and not any(self._is_within_own(s) for s in makers):
-            raise Blocked("TFM727", self.program.place.call, self._message("no statement here makes the model"))
+            raise Blocked("TFM727", self.program.place.call, self._message("no statement here creates the model"))
         return Scoped(tuple(tuple(run) for run in runs), self.region, self.unknown)
 
     def _message(self, why: str) -> str:
-        return f"{why}, which has to be made in the strategy's scope: make it beside its Estimator"
+        return f"{why}, which must be created in the strategy's scope: create it next to its Estimator"
 
     def _blocks(self) -> Iterator[Sequence[cst.BaseStatement]]:
         """The statements before the Estimator in its own block, and in those around it, the outermost first."""
@@ -162,10 +162,10 @@ class _Reader:
         """Refuses parts of the model that are made where no scope reaches them. Raises Blocked (TFM727)."""
         given = [node for name, node in bindings(self.scope) if name in self.model and isinstance(node, cst.Param)]
         if given:
-            raise Blocked("TFM727", given[0], self._message("the function is given its model"))
+            raise Blocked("TFM727", given[0], self._message("the model is an argument of the function"))
         path = path_to(self.scope, self.program.place.call)
         if any(isinstance(node, (cst.For, cst.While)) for node in path):
-            raise Blocked("TFM727", self.program.place.call, self._message("the Estimator is made in a loop"))
+            raise Blocked("TFM727", self.program.place.call, self._message("the Estimator is created in a loop"))
         for name, node in bindings(self.scope):
             if name in self.model and isinstance(node, cst.Name) and not any(path_to(s, node) for s in makers):
                 if self.file.position(node) < self.file.position(self.program.place.call):
@@ -181,7 +181,7 @@ class _Reader:
                     continue
                 for value in values_of_module(file, name):
                     if any((file.imports.tensorflow(c.func) or "").startswith(VARIABLES) for c in calls_in(value)):
-                        raise Blocked("TFM727", value, self._message(f"`{name}` is made outside of that function"))
+                        raise Blocked("TFM727", value, self._message(f"`{name}` is created outside that function"))
 
     def _is_within_own(self, statement: cst.BaseStatement) -> bool:
         """Whether a statement is `with strategy.scope():` of the program's own strategy."""
@@ -222,8 +222,9 @@ def _argument(call: cst.Call, name: str, at: int) -> cst.BaseExpression | None:
 def check_optimizers(program: TrainingProgram, scoped: Scoped) -> None:
     """Refuses optimizers that replicas of an Estimator used in another way than Keras' do. Raises Blocked (TFM731)."""
     message = (
-        "replicas of an Estimator divided the gradients of such an optimizer twice, or clipped their own: give "
-        "`compile` one of `tf.keras.optimizers` without clipping, or migrate for `--strategy one-device`"
+        "replicas of an Estimator divided the gradients of such an optimizer twice, or clipped "
+        "their own: compile with one of `tf.keras.optimizers` without clipping, or migrate "
+        "for `--strategy one-device`"
     )
     for node, file in scoped.region.items():
         if _CHANGED.search(bare(file.code(node))):

@@ -289,7 +289,7 @@ def _of_values(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
             "TFM117",
             Severity.REVIEW,
             test,
-            f"`{file.code(test)}` is always {holds}: nothing else is in the new program",
+            f"`{file.code(test)}` is always {holds}: the other branch is gone",
         )
         for test, holds in found.decided
     )

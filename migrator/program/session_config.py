@@ -14,7 +14,7 @@ from migrator.program.scopes import path_to, returns_in
 from migrator.rules.session_config import CONFIG, PARTS, Setting, settings
 from migrator.walking import walk
 
-_LEFT_OUT = "is left out: set devices and threads with `tf.config` where you need to"
+_LEFT_OUT = "is dropped: configure devices and threads with `tf.config` if needed"
 
 
 @dataclass
@@ -55,7 +55,7 @@ def read_session(
     if session.first and order.may_have_started(file, place):
         return None
     if late or session.first:
-        message = "the session's settings are `tf.config` calls now: no operation may run before them"
+        message = "session settings are now `tf.config` calls: no operation may run before them"
         session.remarks.append(Blocked("TFM170", node, message))
     return session
 

@@ -48,7 +48,7 @@ def checkpoint_reads(file: ParsedFile) -> list[Blocked]:
     words = (_FILES, *_ALL, *(name.rpartition(".")[2] for name in (*_READERS, _NEWEST)))
     if not any(word in file.text for word in words):
         return []
-    message = "a checkpoint has these names in TensorFlow 1 only: the bridge keeps them"
+    message = "the names in this checkpoint are TensorFlow 1's: use the bridge, which keeps them"
     calls = [call for call in calls_in(file.module) if file.imports.tensorflow(call.func) in _READERS]
     strings = [node for node in nodes_in(file.module) if isinstance(node, cst.SimpleString) and _FILES in node.value]
     paths = [one for one in strings if len(str(string(one)).split()) == 1]  # no help text, no docstring

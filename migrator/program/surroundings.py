@@ -58,8 +58,8 @@ class _Remover(Remover):
             return updated_node
         shown = self.file.code(original_node.items[0].item)
         message = (
-            f"`{shown}` does nothing to an Estimator, which makes a graph and a session of its own: it is left out"
-            f"{gpus_of(self.file) if 'Session' in shown else ''}"
+            f"`{shown}` does not affect an Estimator, which creates its own graph and session: it "
+            f"is dropped{gpus_of(self.file) if 'Session' in shown else ''}"
         )
         self.gone.append(Blocked("TFM124", original_node, message))
         return lines_instead(updated_node.body.body, updated_node.leading_lines)

@@ -44,7 +44,7 @@ _RESOLVER = (
     "discovery_url",
 )
 _SIZES = {"train": "train_batch_size", "eval": "eval_batch_size", "infer": "predict_batch_size"}
-ANYWAY = "the new program runs on the machine at hand, whatever this says"
+ANYWAY = "the new program ignores this, and runs on the devices of its own machine"
 OPEN = "TFM144"
 _REFUSED = "TFM145"
 _PARTS = "TFM441"
@@ -96,8 +96,9 @@ def read_tpu(bound: dict[str, cst.BaseExpression]) -> TpuArguments:
     if not is_none(embedding):
         assert embedding is not None
         message = (
-            "embeddings that a TPU keeps (`embedding_config_spec`) have no stock counterpart: make them plain "
-            "embedding columns or tf.keras.layers.Embedding, or use tensorflow_recommenders' TPUEmbedding"
+            "TPU embeddings (`embedding_config_spec`) have no built-in counterpart: use plain "
+            "embedding columns or tf.keras.layers.Embedding, or tensorflow_recommenders' "
+            "TPUEmbedding"
         )
         raise Blocked("TFM443", embedding, message)
     use = bound.get("use_tpu")
@@ -135,7 +136,7 @@ def read_use(
         use = replace(use, resolver=resolver, iterations=iterations, remarks=tuple(remarks), name=name)
         strange = sorted(use.reads - set(known))
         if strange:
-            message = f"`{strange[0]}`, which says which TPU is meant, is not known where the Estimator is made"
+            message = f"`{strange[0]}`, which selects the TPU, is not available where the Estimator is created"
             raise Blocked(_NOT_FOUND, place, message)
     except Blocked as problem:
         return replace(use, problem=problem)
@@ -153,24 +154,24 @@ def _config(
     assert node is not None
     found = value_of(node)
     if not isinstance(found, cst.Call) or file.imports.resolve(found.func) not in _CONFIGS:
-        message = "what this TPUConfig says cannot be read, so that every step is an execution of its own"
+        message = "this TPUConfig cannot be resolved: every execution runs one step"
         return None, [Blocked("TFM445", node, message)], None
     bound = bind(found, _CONFIG, "TPUConfig", "TFM108")
     for key in ("num_cores_per_replica", "input_partition_dims"):
         if not is_none(bound.get(key)):
-            message = f"`{key}` divides one model between cores, which TPUStrategy and fit do not"
+            message = f"`{key}` splits one model over cores, which TPUStrategy and fit do not support"
             raise Blocked(_PARTS, bound[key], message)
     per_host = bound.get("per_host_input_for_training")
     if per_host is not None:
         value = value_of(per_host)
         name = (file.imports.resolve(value) if value is not None else None) or ""
         if name.endswith(".BROADCAST"):
-            message = "BROADCAST gives every host the same batch, which `fit` would divide: give PER_HOST_V2 or SLICED"
+            message = "BROADCAST sends every host the same batch, which `fit` would split: use PER_HOST_V2 or SLICED"
             raise Blocked("TFM442", per_host, message)
     iterations = bound.get("iterations_per_loop")
     remarks = []
     if iterations is not None and string(iterations) is not None:
-        message = "a loop of so many seconds is not carried over: give the number of steps"
+        message = "a loop of a number of seconds is unsupported: pass the number of steps"
         remarks.append(Blocked("TFM445", iterations, message))
         iterations = None
     job = bound.get("tpu_job_name")
@@ -190,14 +191,14 @@ def _resolver(
         return () if value is not None and is_none(value) else (cst.Arg(master),)
     made = [call for call in _every_call(file) if file.imports.resolve(call.func) in RESOLVERS]
     if len({tuple(sorted(file.code(arg.value) for arg in call.args)) for call in made}) > 1:
-        raise Blocked(_NOT_FOUND, place, "the file makes several TPUClusterResolvers: make one, for the Estimator")
+        raise Blocked(_NOT_FOUND, place, "the file creates several TPUClusterResolvers: create one, for the Estimator")
     if made:
         bind(made[0], _RESOLVER, "TPUClusterResolver", _NOT_FOUND)
         return _in_line(made[0].args)
     cluster = settings.get("cluster")
     value = None if cluster is None else value_of(cluster)
     if master is not None or (cluster is not None and (value is None or not is_none(value))):
-        message = "the TPUClusterResolver is not made in the file of the Estimator: make it there"
+        message = "the TPUClusterResolver is not created in the Estimator's file: create it there"
         raise Blocked(_NOT_FOUND, cluster or master, message)
     return ()
 
@@ -250,7 +251,7 @@ def check_optimizers(files: Sequence[ParsedFile]) -> None:
     for file in files:
         for name, origin in file.imports.names.items():
             if origin == "kfac" or origin.startswith(("kfac.python.ops", "kfac.optimizer", "kfac.Periodic")):
-                message = "K-FAC builds its updates, and its sums over the cores, as a graph of TensorFlow 1"
+                message = "K-FAC builds its updates, and its sums over cores, as a TensorFlow 1 graph"
                 raise InFile(file, "TFM447", file.imports.nodes.get(name, file.module), message)
 
 
@@ -259,7 +260,9 @@ def check_input(function: cst.FunctionDef | cst.Lambda) -> None:
     finder = _Context()
     walk(function, finder)
     if finder.found is not None:
-        message = '`params["context"]` tells the host or core, of which the new program has none: it calls this once'
+        message = (
+            '`params["context"]` describes the host or core, which the new program does not have: it calls this once'
+        )
         raise Blocked("TFM442", finder.found, message)
 
 
@@ -301,7 +304,7 @@ def host_functions(
 
 def without_host_call(node: cst.BaseExpression) -> Blocked:
     """The remark on a `host_call` that the new program does not have."""
-    return Blocked("TFM423", node, "the host_call is left out: it wrote summaries")
+    return Blocked("TFM423", node, "the host_call is dropped: it only writes summaries")
 
 
 def _is_pair_of_a_name(node: cst.BaseExpression) -> bool:
@@ -331,7 +334,7 @@ def metric_ops(
                 gone.add(index)
         function = function or file.functions.get(head.value)
     if function is None or not isinstance(function.body, cst.IndentedBlock):
-        raise Blocked("TFM501", head, "the function of `eval_metrics` is not one of this file")
+        raise Blocked("TFM501", head, "the function of `eval_metrics` is not in this file")
     values = _arguments(function, tensors)
     result: cst.BaseExpression | None = None
     for line in function.body.body:
@@ -342,11 +345,11 @@ def metric_ops(
             target = small.targets[0].target
             if not isinstance(target, cst.Name):
                 raise Blocked(
-                    "TFM501", function.name, "the function of `eval_metrics` is not read: give it plain lines"
+                    "TFM501", function.name, "the function of `eval_metrics` cannot be resolved: write plain statements"
                 )
             values[target.value] = with_values(small.value, values)
         elif not (isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)):
-            raise Blocked("TFM501", function.name, "the function of `eval_metrics` is more than plain lines")
+            raise Blocked("TFM501", function.name, "the function of `eval_metrics` has more than plain statements")
     if result is None:
         raise Blocked("TFM501", function.name, "the function of `eval_metrics` returns nothing")
     return result, gone, function
@@ -377,7 +380,7 @@ def _arguments(function: cst.FunctionDef, tensors: cst.BaseExpression) -> dict[s
             found[str(key.evaluated_value)] = element.value
         if set(found) == set(names):
             return found
-    raise Blocked("TFM501", tensors, "the tensors of `eval_metrics` are not those that its function takes")
+    raise Blocked("TFM501", tensors, "the tensors of `eval_metrics` do not match the parameters of its function")
 
 
 __all__ = [

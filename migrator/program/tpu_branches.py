@@ -94,7 +94,7 @@ class _Remover(Folding):
         dropped = original_node.body if asks else other.body if isinstance(other, cst.Else) else None
         if dropped is None or not self._only_on_tpu(dropped):
             return updated_node
-        self.gone.append((original_node, "the branch for TPUs is left out"))
+        self.gone.append((original_node, "the branch for TPUs is dropped"))
         self.left_out.append(dropped)
         if asks:
             return self.orelse_instead(original_node, updated_node)
@@ -107,7 +107,7 @@ class _Remover(Folding):
         dropped, kept = (original_node.body, updated_node.orelse) if asks else (original_node.orelse, updated_node.body)
         if not self._only_on_tpu(dropped):
             return updated_node
-        self.gone.append((original_node, "the value for TPUs is left out"))
+        self.gone.append((original_node, "the value for TPUs is dropped"))
         self.left_out.append(dropped)
         return kept
 

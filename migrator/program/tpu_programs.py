@@ -22,7 +22,7 @@ def without_tpu(program: TrainingProgram, why: str = "") -> TrainingProgram:
     if program.tpu is None:
         return program
     message = ANYWAY
-    message += f": {why}" if why else ": TPUs want `--strategy tpu`"
+    message += f": {why}" if why else ": TPUs need `--strategy tpu`"
     remark = Blocked(OPEN, program.tpu.place, message)
     return replace(program, tpu=None, removed=program.tpu.removed, remarks=(*program.remarks, remark))
 
@@ -36,14 +36,14 @@ def _in_the_way(files: Iterable[ParsedFile], place: cst.CSTNode) -> Blocked | No
     """What keeps a program from a TPU that only the whole of its files shows."""
     for file in files:
         if _SUM.search(file.bare):
-            return Blocked("TFM448", place, "a loss is summed, which every core of a TPU divides by the cores")
+            return Blocked("TFM448", place, "the loss is a sum, which every TPU core divides by the number of cores")
         if _HOST.search(file.bare):
             return Blocked(
-                "TFM442", place, '`params["context"]` tells the host or core, of which the new program has none'
+                "TFM442", place, '`params["context"]` describes the host or core, which the new program does not have'
             )
         for block in file.left_out:
             if not _serves_only(block, file):
-                message = "a branch for the TPU does more than what TPUStrategy does by itself"
+                message = "a branch for the TPU does more than TPUStrategy does itself"
                 return Blocked("TFM448", place, message)
     return None
 
@@ -78,7 +78,7 @@ def on_tpu(program: TrainingProgram, wanted: bool, keras: Keras, files: Iterable
         return without_tpu(program)
     problem = program.tpu.problem or _in_the_way(files, program.tpu.place)
     if not keras.fits_on_clusters:
-        problem = Blocked("TFM872", program.tpu.place, "TPUs were not tried on Keras 3: leave `--keras 3` out")
+        problem = Blocked("TFM872", program.tpu.place, "TPUs are untested on Keras 3: leave `--keras 3` out")
     if problem is not None and program.tpu.flag is None:
         raise problem
     return program if problem is None else without_tpu(program, problem.message)

@@ -67,7 +67,7 @@ class TrainOp:
 def read_train_op(node: cst.BaseExpression | None, loss: cst.BaseExpression, body: TrainBody) -> TrainOp:
     """Reads the train_op of the TRAIN mode, which minimizes `loss`. Raises Blocked (TFM401, TFM402, TFM403, TFM413)."""
     if node is None:
-        raise Blocked("TFM403", body.function.name, "no EstimatorSpec of the TRAIN mode has a train_op")
+        raise Blocked("TFM403", body.function.name, "no EstimatorSpec of TRAIN mode has a train_op")
     with Trained(body, others_named(body)) as trained:
         return _Reader(body, trained).read(node, loss)
 
@@ -86,7 +86,7 @@ class _Reader(Steps):
         others = [self._other_loss(one, loss, minimized) for one in value.applied]
         self._check_counting(value, node)
         if len(value.applied) > 1 or not value.applied[0].whole:
-            message = "variables are trained by their names, which Keras changes: the bridge keeps them"
+            message = "variables are selected by name, and Keras changes the names: use the bridge, which keeps them"
             raise Blocked("TFM415", self._made_by(node), message)
         [applied] = value.applied
         optimizer = applied.optimizer
@@ -147,7 +147,7 @@ class _Reader(Steps):
         if any(self.body.project.sibling(self.body.file, module) for module in modules):
             return ""
         told = missing_file(self.body.imports, node.func)
-        return told and f"; what `{dotted(node.func)}(...)` makes is not known{told}"
+        return told and f"; cannot tell what `{dotted(node.func)}(...)` returns{told}"
 
     def _consume(self) -> None:
         """Finds the statements that only make the training."""
@@ -277,7 +277,11 @@ class _Reader(Steps):
         waiting = {index: place for index, place in self._waits.items() if index not in self.consumed}
         if waiting:
             place = waiting[min(waiting)]
-            raise Blocked("TFM403", place, "neither loss nor train_op waits for these updates: let `minimize` do")
+            raise Blocked(
+                "TFM403",
+                place,
+                ("neither the loss nor the train_op depends on these updates: make `minimize` depend on them"),
+            )
         return False
 
     def _waits_for_updates(self, value: Value, seen: set[Value]) -> bool:
@@ -305,9 +309,13 @@ class _Reader(Steps):
         if len(clipping) > 1:
             raise Blocked("TFM403", clipping[1].value, "the gradients are clipped twice")
         if clipping and optimizer.helper is not None and optimizer.index is None:
-            raise Blocked("TFM403", clipping[0].value, "give the optimizer a name before its gradients are clipped")
+            raise Blocked(
+                "TFM403", clipping[0].value, "assign the optimizer to a name before its gradients are clipped"
+            )
         if clipping and optimizer.kept:
-            message = "the optimizer is made elsewhere: make it in the model_fn, which clips its gradients"
+            message = (
+                "the optimizer is created elsewhere, and its gradients are clipped here: create it in the model_fn"
+            )
             raise Blocked("TFM403", clipping[0].value, message)
         return clipping[0] if clipping else None
 
@@ -322,7 +330,7 @@ class _Reader(Steps):
                 continue
             given = assignments(statement.node)
             name, place = given[-1] if given else ("", statement.node)
-            message = f"`{name}` is given a value inside a block that is not understood"
+            message = f"`{name}` is assigned in a block that cannot be resolved"
             raise Blocked("TFM403", place, message if given else NOT_UNDERSTOOD)
 
     def _only_lists(self, operation: Operation) -> bool:
@@ -333,14 +341,14 @@ class _Reader(Steps):
     def _check_averages(self, averages: Averages, optimizer: MadeOptimizer) -> None:
         """The optimizer keeps the averages: it must be made here, after all that says how."""
         if optimizer.helper is not None or optimizer.kept or not optimizer.made:
-            message = "make the optimizer in the model_fn, which keeps moving averages of the weights"
+            message = "the optimizer of these moving averages is created elsewhere: create it in the model_fn"
             raise Blocked("TFM413", averages.call, message)
         if optimizer.index is None:
             return
         later = self.body.statements[optimizer.index :]
         given = {name for statement in later for name, _ in assignments(statement.node)}
         for name in sorted(names_in(averages.decay) & given):
-            raise Blocked("TFM413", averages.decay, f"give `{name}` its value before the optimizer is made")
+            raise Blocked("TFM413", averages.decay, f"assign `{name}` before the optimizer is created")
 
     def _check_kept(self, value: Runs, applied: Applied, clipping: Clipping | None, rate: Rate) -> None:
         """What is written elsewhere than it stood must not read names that get another value in between."""
@@ -352,7 +360,7 @@ class _Reader(Steps):
         elif clipping is not None and index is not None:
             for name, place in self._given_after(index):
                 if name in names_in(clipping.value):
-                    message = f"give `{name}` its value before the optimizer is made, which clips"
+                    message = f"assign `{name}` before the optimizer is created, which clips"
                     raise Blocked("TFM403", place, message)
         if rate.value is not None and rate.scheduled & set(optimizer.made):
             self._check_names(names_in(rate.value), self.read_at[optimizer.made[0]], "TFM402")
@@ -363,7 +371,7 @@ class _Reader(Steps):
         """Raises Blocked where names get another value after the statement of index `at` read them."""
         for name, place in self._given_after(at):
             if name in names:
-                message = f"`{name}` gets another value than the one that the training reads: give this another name"
+                message = f"`{name}` is reassigned after the training reads it: use another name"
                 raise Blocked(code, place, message)
 
     def _given_after(self, at: int) -> list[tuple[str, cst.BaseExpression]]:
@@ -377,10 +385,13 @@ class _Reader(Steps):
 
     def _check_counting(self, value: Runs, node: cst.BaseExpression) -> None:
         if not value.counting:
-            message = "the global step is not counted: the Estimator would never stop"
+            message = (
+                "the global step is not incremented, so the Estimator would never stop: pass "
+                "`global_step` to `minimize`"
+            )
             raise Blocked("TFM403", self._made_by(node), message)
         if len(value.counting) > 1:
-            message = "a batch counts as several steps: give `global_step` to one of the optimizers only"
+            message = "one batch increments the global step more than once: pass `global_step` to one optimizer only"
             raise Blocked("TFM415", self._made_by(node), message)
 
     def _rate(self, optimizer: MadeOptimizer) -> Rate:
@@ -408,9 +419,9 @@ class _Reader(Steps):
                 and self.trained.value(applied.loss) is applied.differentiated
             ):
                 return applied.loss
-            raise Blocked("TFM403", applied.loss, "what is minimized is not the loss of the EstimatorSpec")
+            raise Blocked("TFM403", applied.loss, "the minimized loss is not the loss of the EstimatorSpec")
         if isinstance(loss, cst.Name):
-            message = "the loss changes after it is minimized: EstimatorSpec reports another one"
+            message = "the loss changes after it is minimized, and the EstimatorSpec reports another one"
             raise Blocked("TFM403", applied.loss, message)
         return None
 

@@ -77,7 +77,7 @@ class Trained:
             self._enter(module)
         except (TooMuch, RecursionError):
             self.__exit__()
-            raise Blocked(self.code, self.body.function.name, "the model_fn takes too many steps to follow") from None
+            raise Blocked(self.code, self.body.function.name, "the model_fn takes too many steps to evaluate") from None
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -20,9 +20,11 @@ from migrator.program.parsed import Blocked, names_in
 from migrator.program.update_ops import added_later, only_under
 from migrator.query.gradients import Changed, Flow, Flows, Kind, named
 
-_COUNTED_APART = "`num_updates` is counted apart from the weights: give `global_step` to the optimizer"
-BY_CONDITION = "a condition says when gradients are applied, as where they are added up: the bridge keeps it"
-NOT_UNDERSTOOD = "these gradients are changed in a way that is not understood"
+_COUNTED_APART = "`num_updates` is not updated together with the weights: pass `global_step` to the optimizer"
+BY_CONDITION = (
+    "a condition decides when gradients are applied, as in gradient accumulation: use the bridge, which keeps it"
+)
+NOT_UNDERSTOOD = "these gradients are changed in an unsupported way"
 _MINIMIZE = (
     *("loss", "global_step", "var_list", "gate_gradients", "aggregation_method", "colocate_gradients_with_ops"),
     *("name", "grad_loss"),
@@ -170,7 +172,7 @@ class Steps(Optimizers):
                 return None
             averages = [one for one in (value.averages, found.averages) if one is not None]
             if len({one.call for one in averages}) > 1:
-                raise Blocked("TFM413", averages[0].call, "several moving averages of the weights")
+                raise Blocked("TFM413", averages[0].call, "several moving averages of the weights: keep one")
             found = Runs(
                 tuple(dict.fromkeys((*found.applied, *value.applied))),
                 found.counting | value.counting,
@@ -203,9 +205,9 @@ class Steps(Optimizers):
                 for name in sorted(names_in(node)):
                     if named_symbol(self._last(name, self.trained.end)) == "tf.cond":
                         raise Blocked("TFM417", self._made_by(cst.Name(name)), BY_CONDITION)
-                raise Blocked("TFM403", node, "these control dependencies are not carried over")
+                raise Blocked("TFM403", node, "these control dependencies are unsupported")
             if runs.applied and any(value in one.ways for one in own.applied):
-                message = "these gradients are computed after another optimizer changed variables: compute them first"
+                message = "these gradients are computed after another optimizer changed variables: compute them before"
                 raise Blocked("TFM415", node, message)
             joined = self._joined([found, runs])
             assert joined is not None
@@ -264,9 +266,9 @@ class Steps(Optimizers):
         else:
             return None
         if "loss" not in bound:
-            raise Blocked("TFM403", node, "no loss is given")
+            raise Blocked("TFM403", node, "no loss is passed")
         if not is_none(bound.get("grad_loss")):
-            raise Blocked("TFM403", bound["grad_loss"], "`grad_loss` is not carried over yet")
+            raise Blocked("TFM403", bound["grad_loss"], "`grad_loss` is unsupported")
         whole = self._trained(variables, bound.get(name))
         loss = value.argument(1, "loss")
         applied = Applied(optimizer, bound["loss"], loss, self.trained.at[value], None, whole, (value,))
@@ -305,9 +307,9 @@ class Steps(Optimizers):
         )
         loss = given.get("loss" if by_optimizer else "ys")
         if loss is None:
-            raise Blocked("TFM403", node, "no loss is given")
+            raise Blocked("TFM403", node, "no loss is passed")
         if by_optimizer and not is_none(given.get("grad_loss")):
-            raise Blocked("TFM403", given["grad_loss"], "`grad_loss` is not carried over yet")
+            raise Blocked("TFM403", given["grad_loss"], "`grad_loss` is unsupported")
         whole = flow.whole
         if by_optimizer:
             whole = self._trained(computed.argument(2, "var_list"), given.get("var_list")) and whole
@@ -317,14 +319,14 @@ class Steps(Optimizers):
             clipping = self._clipping(clip.operation, clip.argument, place)
         made = (computed, *(clip.operation for clip in flow.clips))
         if any(runs is None for one in made for _, runs in self._first(one)):
-            raise Blocked("TFM403", node, "these control dependencies are not carried over")
+            raise Blocked("TFM403", node, "these control dependencies are unsupported")
         first = self._joined([self._all_awaited(one) for one in made])
         assert first is not None
         if first.applied:
-            message = "these gradients are computed after another optimizer changed variables: compute them first"
+            message = "these gradients are computed after another optimizer changed variables: compute them before"
             raise Blocked("TFM415", node, message)
         if first.averages is not None:
-            raise Blocked("TFM413", node, "moving averages of the weights that gradients wait for")
+            raise Blocked("TFM413", node, "these gradients depend on the moving averages of the weights")
         ways = (value, *made, *flow.listed)
         at = self.trained.at.get(computed, self.trained.end)
         return Applied(optimizer, loss, flow.loss, at, clipping, whole, ways, first.updates)
@@ -344,7 +346,7 @@ class Steps(Optimizers):
 
     def _limit(self, argument: str, value: cst.BaseExpression, at: int) -> Clipping:
         if not self._is_number(value):
-            raise Blocked("TFM403", value, "the bound of the clipping is computed from the data")
+            raise Blocked("TFM403", value, "the clipping bound depends on the data")
         self.read_at.setdefault(value, at)
         return Clipping(argument, value)
 
@@ -366,7 +368,7 @@ class Steps(Optimizers):
             place = node if node is not None else self.body.function.name
             for problem in self._changed_elsewhere(node) if node is not None else ():
                 raise problem
-            message = "which variables these are is not understood: ask for them by a scope or by their names"
+            message = "cannot tell which variables these are: select them by scope or by name"
             raise Blocked("TFM415", place, message)
         self._check_early(flow.listed, node)
         return flow.whole
@@ -374,7 +376,9 @@ class Steps(Optimizers):
     def _check_early(self, listed: Sequence[Operation], node: cst.CSTNode | None) -> None:
         """Raises Blocked (TFM415) where there were not all variables yet when they were listed."""
         if any(self._is_early(one) for one in listed):
-            message = "these are the variables that were made before: ask for them by a scope, behind the whole network"
+            message = (
+                "only variables created before this line are listed: select them by scope, after the whole network"
+            )
             raise Blocked("TFM415", node or self.body.function.name, message)
 
     def _is_early(self, operation: Operation) -> bool:
@@ -392,7 +396,7 @@ class Steps(Optimizers):
             return False
         if not self._is_step(value):
             place = node if node is not None else self.body.function.name
-            raise Blocked("TFM403", place, "this is not the global step: TensorFlow 1 would count another variable")
+            raise Blocked("TFM403", place, "this is not the global step: TensorFlow 1 would increment another variable")
         return True
 
     def _is_next_step(self, value: Value) -> bool:
@@ -412,7 +416,7 @@ class Steps(Optimizers):
         one = isinstance(given, Constant) and given.value == 1
         if one if value.symbol.endswith("assign_add") else _adds_one(given, self._is_step):
             return Runs(counting=frozenset((value,)), ways=(value,))
-        raise Blocked("TFM403", node, "the global step is set to something other than the next step")
+        raise Blocked("TFM403", node, "the global step is set to something other than step + 1")
 
     def _counts(self, owner: Value, name: str, value: Value) -> bool:
         """`optimizer.iterations = tf.train.get_global_step()`: an optimizer of Keras counts the global step itself."""
@@ -431,7 +435,7 @@ class Steps(Optimizers):
         if named(value.argument(0, "key")) not in ("tf.GraphKeys.UPDATE_OPS", "update_ops"):
             return None
         if len(value.args) + len(value.kwargs) > 1:
-            raise Blocked("TFM403", self._place(value), "only some of the update operations are run")
+            raise Blocked("TFM403", self._place(value), "only some of the update operations run: run all of UPDATE_OPS")
         return Runs(updates=self._updates_so_far(value, live=value.symbol.endswith("_ref")), ways=(value,))
 
     def _updates_so_far(self, value: Operation, live: bool = False) -> bool:
@@ -445,7 +449,7 @@ class Steps(Optimizers):
             return True
         if not before:
             return False
-        message = "the moving averages of layers below this line are not updated: read UPDATE_OPS behind all layers"
+        message = "the moving averages of layers below this line are not updated: read UPDATE_OPS after all layers"
         raise Blocked("TFM403", self._place(value), message)
 
     def _is_of_whole_model(self, value: Operation) -> bool:
@@ -492,9 +496,9 @@ class Steps(Optimizers):
         bound = bind(node, ("decay", "num_updates", "zero_debias", "name"), AVERAGE, "TFM413")
         decay, updates, debias = bound.get("decay"), bound.get("num_updates"), bound.get("zero_debias")
         if decay is None or not self._is_number(decay) or self._reads_tensorflow(decay):
-            raise Blocked("TFM413", decay or node, "the decay of the moving averages is not a plain number")
+            raise Blocked("TFM413", decay or node, "the decay of the moving averages is not a literal number")
         if debias is not None and not is_false(debias):
-            raise Blocked("TFM413", debias, "`zero_debias` is not carried over")
+            raise Blocked("TFM413", debias, "`zero_debias` is unsupported")
         if updates is not None and not is_none(updates) and not self._is_step(value.argument(1, "num_updates")):
             raise Blocked("TFM413", updates, "`num_updates` is not the global step")
         self.read_at.setdefault(decay, self.trained.at.get(value, self.trained.end))
@@ -513,9 +517,9 @@ class Steps(Optimizers):
             if flow is None or flow.kind is not Kind.VARIABLE or not flow.many or not flow.whole:
                 bound = bind(node, ("var_list",), "apply", "TFM413") if isinstance(node, cst.Call) else {}
                 place = bound.get("var_list", node)
-                raise Blocked("TFM413", place, "moving averages of something else than all trained variables")
+                raise Blocked("TFM413", place, "these moving averages are not of all trained variables")
         if self._is_early(value):
-            raise Blocked("TFM413", node, "moving averages of the variables that were made before")
+            raise Blocked("TFM413", node, "these moving averages are only of variables created before")
         first = self._all_awaited(value)
         if averages.counted and first.counting and not first.applied:
             raise Blocked("TFM413", node, _COUNTED_APART)
@@ -540,11 +544,11 @@ class Steps(Optimizers):
         bound = bind(node, parameters, name, "TFM403")
         for key in ("update_ops", "transform_grads_fn", "gradient_multipliers"):
             if not is_none(bound.get(key)):
-                raise Blocked("TFM403", bound[key], f"`{key}` of create_train_op is not carried over yet")
+                raise Blocked("TFM403", bound[key], f"`{key}` of create_train_op is unsupported")
         given = value.argument(1, "optimizer")
         optimizer = self._optimizer(given, bound.get("optimizer")) if given is not None else None
         if optimizer is None or "total_loss" not in bound:
-            raise Blocked("TFM401", node, "the optimizer of create_train_op is not understood")
+            raise Blocked("TFM401", node, "the optimizer of create_train_op cannot be resolved")
         step = value.argument(2, "global_step")
         counts = step is None or self._is_given_step(step, bound.get("global_step"))
         whole = self._trained(value.argument(4, "variables_to_train"), bound.get("variables_to_train"))
@@ -565,9 +569,13 @@ class Steps(Optimizers):
         bound = bind(node, _OPTIMIZE_LOSS, value.symbol, "TFM403")
         for key in ("gradient_noise_scale", "gradient_multipliers", "update_ops"):
             if not is_none(bound.get(key)):
-                raise Blocked("TFM403", bound[key], f"`{key}` of optimize_loss is not carried over yet")
+                raise Blocked("TFM403", bound[key], f"`{key}` of optimize_loss is unsupported")
         if not is_none(bound.get("increment_global_step")) and not is_true(bound["increment_global_step"]):
-            raise Blocked("TFM403", node, "the global step is not counted: the Estimator would never stop")
+            raise Blocked(
+                "TFM403",
+                node,
+                ("the global step is not incremented, so the Estimator would never stop: pass `global_step`"),
+            )
         self._is_given_step(value.argument(1, "global_step"), bound.get("global_step"))
         updates = self._updates_so_far(value)
         whole = self._trained(value.argument(9, "variables"), bound.get("variables"))
@@ -582,7 +590,7 @@ class Steps(Optimizers):
             self.read_at[made] = at
             optimizer = MadeOptimizer((), made, None, at, (made,), place=bound["optimizer"])
         elif not is_none(bound.get("learning_rate_decay_fn")):
-            raise Blocked("TFM402", node, "the decay does nothing: the optimizer has a rate of its own")
+            raise Blocked("TFM402", node, "the decay has no effect: the optimizer sets its own learning rate")
         applied = Applied(optimizer, bound["loss"], value.argument(0, "loss"), at, clipping, whole, (value,), updates)
         return self._with_averages(value, applied, True, updates)
 
@@ -608,7 +616,7 @@ class Steps(Optimizers):
         for earlier in range(index, -1, -1):
             if earlier in self.trained.done and name in self.trained.done[earlier].given:
                 return self.trained.done[earlier].given[name]
-        return Unknown(None, "no statement gives it a value")
+        return Unknown(None, "it is never assigned")
 
     def _changed_elsewhere(self, node: cst.BaseExpression) -> list[Blocked]:
         """Why the value of a name is not known: a block gives it one, or changes it."""
@@ -620,12 +628,14 @@ class Steps(Optimizers):
                 continue
             for name, place in changes_in_place(statement.node):
                 if name in names:
-                    found.append(Blocked("TFM403", place, f"`{name}` is changed where that is not followed"))
+                    found.append(
+                        Blocked("TFM403", place, f"`{name}` is changed elsewhere, where it cannot be resolved")
+                    )
             if isinstance(statement.node, cst.SimpleStatementLine):
                 continue
             for name, value in assignments(statement.node):
                 if name in names:
-                    message = f"`{name}` is given a value inside a block that is not understood"
+                    message = f"`{name}` is assigned in a block that cannot be resolved"
                     found.append(Blocked("TFM403", value, message))
         return found
 

@@ -110,14 +110,14 @@ def names_to_give(
     places = [(code, place) for code in reads for place in names_read(code)]
     for code, place in places:
         if isinstance(place.value, cst.Attribute) and isinstance(code.nodes[0], cst.FunctionDef):
-            raise Blocked("TFM312", place, 'a variable of Keras has no `op`: ask for `name.partition(":")[0]`')
+            raise Blocked("TFM312", place, 'a Keras variable has no `op`: use `name.partition(":")[0]`')
     wrong = next((place for code, place in places if not _same(layers, code, place)), None)
     if wrong is None:
         return {}
     given: dict[cst.CSTNode, str] = {layer.call: layer.exact for layer in layers if layer.exact is not None}
     plain = all("/" not in name for name in given.values())
     if len(given) < len(layers) or len(set(given.values())) < len(given) or not (slashes or plain):
-        message = "which variables this chooses by their names is not known in Keras: choose them by `.shape`"
+        message = "cannot tell which variables these names select in Keras: select them by `.shape`"
         raise Blocked("TFM312", wrong, message)
     return given
 

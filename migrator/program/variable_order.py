@@ -49,7 +49,7 @@ def check_order(project: Project, file: ParsedFile, statements: Sequence[cst.CST
         names = {one for one in names if not any(other.startswith(one + ".") for other in names)}  # no modules
         if asking is not None and any(_makes_variables(name) for name in names):
             raise Blocked(
-                "TFM312", asking, "variables that are made after this line would count here: move it below the network"
+                "TFM312", asking, "variables created after this line would count here: move it below the network"
             )
         if asking is None and names & set(_ASKING):
             asking = statement

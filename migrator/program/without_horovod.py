@@ -30,7 +30,7 @@ from migrator.program.parsed import Blocked, NameCollector, ParsedFile, Project,
 from migrator.walking import walk
 
 CODE = "TFM196"
-_MESSAGE = "Horovod is left out: the new program is what runs where it cannot be imported, in one process"
+_MESSAGE = "Horovod is dropped: the new program is the code path without it, in one process"
 _HOROVOD = "horovod"
 _TELLING = ("print", "warn", "warning", "info", "debug", "error", "exception", "log")
 _COMMENT = re.compile(r"horovod|\bhvd\b|\bmpi\b", re.IGNORECASE)

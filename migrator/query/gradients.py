@@ -355,7 +355,7 @@ class Flows:
         if found is None or low is None or high is None:
             return None
         if not _opposite(low, high):
-            raise Changed("the bounds of the clipping are not opposite: Keras has only one", value)
+            raise Changed("the clipping bounds are not opposite numbers, and Keras has only one", value)
         return self._clipped(found, Clip(value, "clipvalue", high))
 
     def _one(self, value: Value | None) -> Flow | None:

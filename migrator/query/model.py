@@ -126,7 +126,7 @@ def _step(machine: Machine, value: Value, updates: bool) -> Step | Unread:
         except Changed as problem:
             return Unread(value, problem.message)
         if flow is None or flow.kind is not Kind.PAIR:
-            return Unread(value, "its gradients are changed in a way that is not known")
+            return Unread(value, "its gradients are changed in an unsupported way")
         clipping = Clipping(flow.clips[0].argument, flow.clips[0].limit) if flow.clips else None
         counted = value.argument(2, "global_step")
         return _of_optimizer(machine, value, flow.loss, counted, clipping, updates)
@@ -136,7 +136,7 @@ def _step(machine: Machine, value: Value, updates: bool) -> Step | Unread:
         ]
         made = [one for one in found if isinstance(one, Step)]
         return made[0] if len(made) == 1 else Unread(value, "not one step of training")
-    return Unread(value, f"`{value.symbol}` makes no step that is known")
+    return Unread(value, f"`{value.symbol}` is not a supported training step")
 
 
 def _of_optimizer(
@@ -154,7 +154,7 @@ def _of_optimizer(
     if isinstance(optimizer, Either):
         return Unread(optimizer, "one of several optimizers")
     if not isinstance(optimizer, Operation) or not optimizer.symbol.endswith("Optimizer"):
-        return Unread(optimizer, "no optimizer that is known")
+        return Unread(optimizer, "not a supported optimizer")
     return Step(optimizer, tuple(wrappers), loss, counted, clipping, updates)
 
 

@@ -106,7 +106,7 @@ class _Reader:
             if _PLAIN.fullmatch(kind):
                 continue
             if effect.repeated or effect.conditions:
-                message = f"`{kind}` is made in a loop, or under a condition, whose turns are not known"
+                message = f"`{kind}` is created in a loop or under a condition that cannot be resolved"
                 raise Unclear(message, made.site, name)
             weights += self.weights(name, kind, made, inputs.get(layer))
         if not weights:
@@ -131,7 +131,7 @@ class _Reader:
         if given is not None:
             text = constant(given)
             if not isinstance(text, str):
-                raise Unclear(f"the name of a `{kind}` is not known before the program runs", made.site)
+                raise Unclear(f"the name of a `{kind}` is known only at run time", made.site)
             return text
         if isinstance(layer, Object) and isinstance(layer.of, Class):
             kind = layer.of.name
@@ -174,7 +174,7 @@ class _Reader:
         """The layers of a Sequential model."""
         content = self.machine.content_of(model.args[0]) if model.args else None
         if model.args and (content is None or content.more):
-            raise Unclear("the layers of a Sequential model are not written out", model.site)
+            raise Unclear("the layers of a Sequential model are not literals", model.site)
         yield from [present(one) for one in content.items] if content is not None else ()
         yield from (
             one.args[1] for one in operations if one.symbol == ".add" and len(one.args) == 2 and one.args[0] is model
@@ -206,7 +206,7 @@ class _Reader:
             whole = f"{name}.{what}"
             if None in shape:
                 axis = "rows" if shape[0] is None and len(shape) > 1 else "columns"
-                raise Unclear(f"the {axis} of `{whole}` are not written down", made.site, whole)
+                raise Unclear(f"the {axis} of `{whole}` are not literals", made.site, whole)
             sizes = tuple(one for one in shape if one is not None)
             return Weight(whole, sizes, width, kind, trained, made.site, self.images)
 
@@ -261,7 +261,7 @@ class _Reader:
             try:
                 graph = called(self.machine, "train", function, Arguments((given,), training))
             except (TooMuch, RecursionError):
-                raise Unclear("`call` of the model takes too many steps to follow", call.site) from None
+                raise Unclear("`call` of the model takes too many steps to evaluate", call.site) from None
             for effect in graph.effects:
                 one = effect.operation
                 if one.symbol == "call" and one.args:

@@ -129,7 +129,7 @@ def _where(site: Site) -> cst.BaseExpression:
     if is_none(given.get("x")) and is_none(given.get("y")):
         return site.call
     if "condition" not in given or "x" not in given or "y" not in given:
-        raise Blocked("TFM240", site.original, "`tf.where` takes a condition alone, or with x and y")
+        raise Blocked("TFM240", site.original, "`tf.where` takes a condition alone, or a condition with x and y")
     like = {site.code(node) for value in (given["x"], given["y"]) for node in (value, _likened(value))}
     if _compares(given["condition"], like, site):
         return site.call
@@ -178,7 +178,7 @@ def _softmax_cross_entropy(site: Site) -> cst.BaseExpression:
     given = bind(site.original, _ENTROPY, site.name, "TFM240")
     new = site.arguments(_ENTROPY, "TFM240")
     if "labels" not in given or "logits" not in given or not is_none(given.get("_sentinel")):
-        raise Blocked("TFM240", site.original, "the labels and the logits are given by name")
+        raise Blocked("TFM240", site.original, "labels and logits must be keyword arguments")
     labels = site.code(new["labels"])
     if _name(given["labels"]) not in ("tf.one_hot", "tf.stop_gradient"):
         labels = call_text("tf.stop_gradient", [labels])

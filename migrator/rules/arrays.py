@@ -72,7 +72,7 @@ def _dataset(site: Site) -> cst.BaseExpression:
     """`lambda: dataset` of the same batches. Source of the defaults: the signatures of TensorFlow 1.15."""
     given = site.arguments(_PARAMETERS, "TFM611")
     if "x" not in given:
-        raise Blocked("TFM613", site.original, "the arrays are not given by name or as the first argument")
+        raise Blocked("TFM613", site.original, "pass the arrays by keyword or as the first argument")
     slices = site.code(given["x"])
     if site.name in _PANDAS:
         slices = f"dict({slices})"
@@ -127,7 +127,7 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
         given = {a.keyword.value if a.keyword else i: a.value for i, a in enumerate(found.call.args)}
         shuffle = given.get("shuffle", given.get(4))
         if not is_false(shuffle):
-            message = "the order of shuffled arrays is random in both programs: their batches cannot be compared"
+            message = "shuffled arrays come in random order in both programs: their batches cannot be compared"
             remarks.append(Blocked("TFM611", found.call, message))
         places: dict[str, list[cst.CSTNode]] = {}
         for binding in read_bindings(scope):
@@ -147,11 +147,14 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
         ]
         part = _changing_part(file, nodes_in(scope), found.call, loop)
         if part is not None:
-            message = f"`{part}` changes after this line: the input function would read its last value"
+            message = f"`{part}` changes after this line, and the input_fn would read its last value: assign it once"
             problems.append(Blocked("TFM613", found.call, message))
         kept = names_in(cst.Tuple([cst.Element(value) for value in arrays if value is not None]))
         if changing and (found.line is None or _KEPT in others):
-            message = f"`{changing[0]}` has more than one value in this scope: the input function would read the last"
+            message = (
+                f"`{changing[0]}` has more than one value in this scope, and the input_fn would read "
+                "the last: assign it once"
+            )
             problems.append(Blocked("TFM613", found.call, message))
         values = tuple(name for name in changing if name in others)
         every.append(replace(found, keeps=any(name in kept for name in changing), values=values))

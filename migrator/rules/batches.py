@@ -77,7 +77,7 @@ def check_batches(project: Project, program: TrainingProgram) -> None:
         return
     made = [_batching(project, program, node, mode) for node, mode in _fed(program)]
     if made and all(calls and all(map(_drops, calls)) for calls in made):
-        message = "the network reads the size of its batches, and a Keras model is not made for one size here"
+        message = "the network reads its batch size, which is not fixed in this Keras model"
         raise Blocked("TFM619", needs if path_to(program.file.module, needs) else program.place.call, message)
 
 

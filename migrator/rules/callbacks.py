@@ -233,15 +233,15 @@ class _Translator:
             params = method.params
             plain = not (params.star_kwarg or params.kwonly_params or isinstance(params.star_arg, cst.Param))
             if len(params.params) != count or not plain or method.decorators:
-                raise self._blocked(method.name, f"`{name}` has other parameters than TensorFlow gives")
+                raise self._blocked(method.name, f"`{name}` has a different signature than SessionRunHook's")
         finder = _OwnAttributes()
         walk(self.node, finder)
         for attribute in finder.found:
             if attribute.attr.value in _RESERVED or attribute.attr.value.startswith("on_"):
-                raise self._blocked(attribute, f"`self.{attribute.attr.value}` means something else in a callback")
+                raise self._blocked(attribute, f"`self.{attribute.attr.value}` has another meaning in a callback")
         for name, method in methods.items():
             if name.startswith("on_") or name in _RESERVED:
-                raise self._blocked(method.name, f"`{name}` means something else in a callback")
+                raise self._blocked(method.name, f"`{name}` has another meaning in a callback")
 
     def _step_attributes(self, methods: dict[str, cst.FunctionDef]) -> set[str]:
         """The attributes that stand for the global step's tensor."""
@@ -269,17 +269,17 @@ class _Translator:
         last = method.body.body[-1]
         small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
         if len(returns) > 1 or small is not returns[0]:
-            raise self._blocked(returns[0], "what it fetches depends on a condition")
+            raise self._blocked(returns[0], "its fetches depend on a condition")
         assert isinstance(last, cst.SimpleStatementLine)
         value = returns[0].value
         if isinstance(value, cst.Name):
             value = _value_of(method, value.value) or value
         name = self.file.imports.resolve(value.func) if isinstance(value, cst.Call) else None
         if name is None or name.rpartition(".")[2] != "SessionRunArgs" or not isinstance(value, cst.Call):
-            raise self._blocked(returns[0], "`before_run` returns something else than SessionRunArgs")
+            raise self._blocked(returns[0], "`before_run` returns something other than SessionRunArgs")
         keywords = [arg.keyword.value if arg.keyword is not None else None for arg in value.args]
         if len(value.args) != 1 or keywords[0] not in (None, "fetches"):
-            raise self._blocked(value, "it feeds values, or sets options of the session")
+            raise self._blocked(value, "it feeds values, or sets session options")
         structure = value.args[0].value
         if isinstance(structure, cst.Name):
             structure = _value_of(method, structure.value) or structure
@@ -304,7 +304,7 @@ class _Translator:
         if kind == "rate" and self.phases == ["train"]:
             self.reads_rate = True
             return f"self.{self.rate}()"
-        raise self._blocked(node, f"it fetches the tensor `{self.file.code(node).strip()[:40]}` of the graph")
+        raise self._blocked(node, f"it fetches the graph tensor `{self.file.code(node).strip()[:40]}`")
 
     def _is_step(self, node: cst.BaseExpression) -> bool:
         return self._calls_step(node) or _own(node) in self.steps
@@ -312,7 +312,7 @@ class _Translator:
     def _step(self) -> str:
         """The code for the global step."""
         if "predict" in self.phases:
-            raise self._blocked(self.node.name, "it reads the global step, which a prediction has not")
+            raise self._blocked(self.node.name, "it reads the global step, which predictions do not have")
         return "self.model.optimizer.iterations.numpy()"
 
     def _value(self, structure: cst.BaseExpression) -> cst.BaseExpression:
@@ -324,7 +324,7 @@ class _Translator:
             entries = []
             for element in structure.elements:
                 if not isinstance(element, cst.DictElement):
-                    raise self._blocked(structure, "what it fetches is not written out")
+                    raise self._blocked(structure, "its fetches are not literals")
                 entries.append(element.with_changes(value=self._value(element.value)))
             return structure.with_changes(elements=entries)
         return cst.parse_expression(self._meaning(structure))
@@ -349,7 +349,7 @@ class _Translator:
         own = [p.name.value for p in method.params.params]
         self_name, given = own[0], own[1:]
         if self_name != "self":
-            raise self._blocked(method.name, "its methods have another first parameter than `self`")
+            raise self._blocked(method.name, "the first parameter of a method is not `self`")
         roles = dict(zip(("context", "values"), given)) if name in ("before_run", "after_run") else {}
         session = given[0] if name in ("after_create_session", "end") and given else None
         changer = _Changer(self, roles.get("context"), roles.get("values"), session, fetches)
@@ -359,7 +359,7 @@ class _Translator:
         left = (names_in(made.body) & set(given)) - {None}
         if left:
             place = _first_name(method.body, left) or method.name
-            raise self._blocked(place, f"it works on the session (`{sorted(left)[0]}`)")
+            raise self._blocked(place, f"it uses the session (`{sorted(left)[0]}`)")
         new = _METHODS[name].format(self.phases[0])
         texts = [self.batch, f"{self.logs}=None"] if "batch" in new else [f"{self.logs}=None"]
         signature = cst.parse_statement(f"def {new}(self, {', '.join(texts)}): pass\n")
@@ -375,7 +375,7 @@ class _Translator:
         calls = _Supers()
         walk(made.body, calls)
         if calls.found and method.name.value in _METHODS:
-            raise self._blocked(method.name, f"`{method.name.value}` calls the class that it is derived from")
+            raise self._blocked(method.name, f"`{method.name.value}` calls its base class")
         return made if any(not is_docstring(s) and not _is_pass(s) for s in made.body.body) else None
 
     def _merge_begin(self, new: dict[str, cst.FunctionDef | None]) -> None:

@@ -343,7 +343,7 @@ def _part(site: Site, made: cst.BaseExpression) -> str:
     """The optimizer of one part, as source text. Raises Blocked (TFM190) for one that is of no class of `legacy`."""
     name = site.code(made.func) if isinstance(made, cst.Call) else ""
     if name.startswith(_KERAS) and not name.startswith(f"{_KERAS}legacy."):
-        raise Blocked("TFM190", site.original, f"a linear and a deep part with `{name}` are not carried over")
+        raise Blocked("TFM190", site.original, f"a linear and a deep part with `{name}` are unsupported")
     return site.code(made)
 
 

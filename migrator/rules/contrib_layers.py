@@ -148,7 +148,7 @@ _NAMES = {
 
 def _none(site: Site, value: cst.BaseExpression) -> None:
     if not is_none(value):
-        raise Blocked(_CODE, value, "collections and `param_*` arguments are not carried over")
+        raise Blocked(_CODE, value, "collections and `param_*` arguments are unsupported")
 
 
 def _left_out(site: Site, value: cst.BaseExpression) -> None:
@@ -170,7 +170,7 @@ def _data_format(site: Site, value: cst.BaseExpression) -> tuple[str, cst.BaseEx
         return None
     if text in ("NCHW", "NCW", "NCDHW"):
         return "data_format", cst.SimpleString('"channels_first"')
-    raise Blocked(_CODE, value, "the data_format is computed")
+    raise Blocked(_CODE, value, "the data_format is computed: write a literal")
 
 
 def _axis(site: Site, value: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
@@ -187,7 +187,7 @@ def _bias(site: Site, value: cst.BaseExpression) -> tuple[str, cst.BaseExpressio
 
 def _updates_collections(site: Site, value: cst.BaseExpression) -> None:
     if not is_none(value) and site.tensorflow(value) != "tf.GraphKeys.UPDATE_OPS":
-        raise Blocked(_CODE, value, "`updates_collections` is neither None nor UPDATE_OPS")
+        raise Blocked(_CODE, value, "`updates_collections` must be None or UPDATE_OPS")
 
 
 def _keep(site: Site, value: cst.BaseExpression) -> tuple[str, cst.BaseExpression]:
@@ -365,7 +365,7 @@ def _function(site: Site) -> cst.BaseExpression:
     assert normalizer is not None
     name = (site.tensorflow(normalizer) or "").rpartition(".")
     if name[0] not in _MODULES or name[2] not in ("batch_norm", "layer_norm"):
-        raise Blocked(_CODE, site.original, "the normalizer_fn is neither batch_norm nor layer_norm")
+        raise Blocked(_CODE, site.original, "the normalizer_fn must be batch_norm or layer_norm")
     activation = bound["activation_fn"].value if "activation_fn" in bound else cst.parse_expression("tf.nn.relu")
     kept = [arg for key, arg in bound.items() if key not in ("activation_fn", "biases_initializer")]
     without_bias = replace(layer, added={k: v for k, v in layer.added.items() if k != "activation_fn"})
@@ -382,7 +382,7 @@ def _params(site: Site, bound: Mapping[str, cst.Arg]) -> dict[str, cst.BaseExpre
     if isinstance(node, cst.Name) and not is_none(node):
         node = site.definition(node.value)
         if node is None or not isinstance(node, (cst.Dict, cst.Call)):
-            raise Blocked(_CODE, site.original, "the normalizer_params are not a dict that is written out once")
+            raise Blocked(_CODE, site.original, "the normalizer_params are not one dict literal: write them out")
     if is_none(node):
         return {}
     if isinstance(node, cst.Dict):
@@ -390,13 +390,13 @@ def _params(site: Site, bound: Mapping[str, cst.Arg]) -> dict[str, cst.BaseExpre
         for element in node.elements:
             key = string(element.key) if isinstance(element, cst.DictElement) else None
             if key is None:
-                raise Blocked(_CODE, site.original, "the normalizer_params are not written out")
+                raise Blocked(_CODE, site.original, "the normalizer_params are not literals: write them out")
             found[key] = element.value
         return found
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
         if all(arg.keyword is not None and not arg.star for arg in node.args):
             return {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
-    raise Blocked(_CODE, site.original, "the normalizer_params are not a dict that is written out")
+    raise Blocked(_CODE, site.original, "the normalizer_params are not a dict literal: write them out")
 
 
 def _activated(site: Site, activation: cst.BaseExpression | None, call: cst.BaseExpression) -> cst.BaseExpression:
@@ -471,7 +471,7 @@ def _normalize_batch(site: Site, inputs: cst.BaseExpression, params: list[cst.Ar
 
 def _own_class(site: Site, call: cst.Call, name: str) -> cst.Call:
     site.classes[name] = CLASSES[name]
-    message = f"`{name}` in this file computes what Keras' own layer does not"
+    message = f"`{name}` in this file computes something else than the Keras layer"
     site.remarks.append(Blocked("TFM225", site.original, message))
     assert isinstance(call.func, cst.Call)
     return call.with_changes(func=call.func.with_changes(func=cst.Name(name)))
@@ -489,14 +489,12 @@ def _normalize_layer(site: Site, inputs: cst.BaseExpression, params: list[cst.Ar
     given = {arg.keyword.value: arg.value for arg in params if arg.keyword is not None}
     first, scaled = number(given.get("begin_norm_axis", cst.Integer("1"))), given.get("begin_params_axis")
     if first not in (1.0, -1.0) or (scaled is not None and number(scaled) != -1.0):
-        raise Blocked(_CODE, site.original, "`begin_norm_axis` is neither 1 nor -1, or `begin_params_axis` is not -1")
+        raise Blocked(_CODE, site.original, "`begin_norm_axis` must be 1 or -1, and `begin_params_axis` -1")
     call = build(site, _LAYER_NORM, inputs, params).with_changes(lpar=[], rpar=[])
     if first == -1.0:
         return call
     if any(key in given for key in ("center", "scale", "trainable")):
-        raise Blocked(
-            _CODE, site.original, "`center`, `scale` and `trainable` of such a layer_norm are not carried over"
-        )
+        raise Blocked(_CODE, site.original, "`center`, `scale` and `trainable` of this layer_norm are unsupported")
     call = _own_class(site, call, "WholeLayerNormalization")
     assert isinstance(call.func, cst.Call)
     named = [arg for arg in call.func.args if _is(arg, "name")]
@@ -505,7 +503,7 @@ def _normalize_layer(site: Site, inputs: cst.BaseExpression, params: list[cst.Ar
 
 def _once(site: Site, value: cst.BaseExpression) -> None:
     if not is_false(value) and not is_none(value):
-        raise Blocked(_CODE, value, "`unique=` of embed_sequence is not carried over")
+        raise Blocked(_CODE, value, "`unique=` of embed_sequence is unsupported")
 
 
 _EMBEDDING = Layer(
@@ -532,7 +530,7 @@ def _embed_sequence(site: Site) -> cst.BaseExpression:
     bound = dict(named_arguments(site, _EMBEDDING.parameters, rest))
     sizes = [bound[name].value if name in bound else None for name in ("vocab_size", "embed_dim")]
     if any(is_none(size) for size in sizes):
-        raise Blocked(_CODE, site.original, "this embed_sequence has no `vocab_size` or no `embed_dim` of its own")
+        raise Blocked(_CODE, site.original, "this embed_sequence has no `vocab_size` or no `embed_dim`: pass both")
     kept = [arg for name, arg in bound.items() if name != "initializer" or not is_none(arg.value)]
     return build(site, _EMBEDDING, ids, kept if len(kept) < len(bound) else rest)
 
@@ -540,7 +538,7 @@ def _embed_sequence(site: Site) -> cst.BaseExpression:
 def _one_hot(site: Site) -> cst.BaseExpression:
     bound = site.arguments(("labels", "num_classes", "on_value", "off_value", "outputs_collections", "scope"), _CODE)
     if not set(bound) <= {"labels", "num_classes"}:
-        raise Blocked(_CODE, site.original, "only `labels` and `num_classes` of one_hot_encoding are carried over")
+        raise Blocked(_CODE, site.original, "only `labels` and `num_classes` of one_hot_encoding are supported")
     return cst.Call(cst.parse_expression("tf.one_hot"), [cst.Arg(bound["labels"]), cst.Arg(bound["num_classes"])])
 
 
@@ -569,7 +567,7 @@ def scoped_call(symbol: str) -> ScopedCall | None:
 
 
 def _arg_scope(site: Site) -> cst.BaseExpression:
-    raise Blocked(_CODE, site.original, "`arg_scope`: give the arguments to the calls inside")
+    raise Blocked(_CODE, site.original, "`arg_scope` is unsupported: pass the arguments to the calls inside")
 
 
 _MODULES = ("tf.contrib.layers", "tf.contrib.slim")

@@ -146,7 +146,7 @@ def _transformation(site: Site) -> cst.BaseExpression:
 
 
 def _queue(site: Site) -> cst.BaseExpression:
-    raise Blocked("TFM612", site.original, f"`{site.name}` fills a queue: write the input function with `tf.data`")
+    raise Blocked("TFM612", site.original, f"`{site.name}` fills a queue: write the input_fn with `tf.data`")
 
 
 CALLS: dict[str, CallRule] = {

@@ -131,8 +131,8 @@ def dropout_parameters(call: cst.Call, imports: ImportMap) -> tuple[str, ...]:
         return ONE
     if imports.is_of_two(call.func):
         return TWO
-    message = "argument 2 of `tf.nn.dropout` is what is kept in TensorFlow 1 and what is dropped in TensorFlow 2"
-    raise Blocked("TFM204", call, f"{message}: give it by name")
+    message = "argument 2 of `tf.nn.dropout` is keep_prob in TensorFlow 1 and rate in TensorFlow 2"
+    raise Blocked("TFM204", call, f"{message}: pass it by keyword")
 
 
 def _dropout(site: Site) -> cst.BaseExpression:
@@ -143,7 +143,7 @@ def _dropout(site: Site) -> cst.BaseExpression:
     bound = site.arguments(parameters, "TFM202")
     keep, rate = bound.get("keep_prob"), bound.get("rate")
     if "x" not in bound or is_none(keep) == is_none(rate):
-        raise Blocked("TFM202", site.original, "`tf.nn.dropout` is given neither or both of `keep_prob` and `rate`")
+        raise Blocked("TFM202", site.original, "`tf.nn.dropout` takes exactly one of `keep_prob` and `rate`")
     value, neutral = (keep, 1.0) if not is_none(keep) else (rate, 0.0)
     assert value is not None
     chosen = in_training(value, neutral, site.modes, site.definition)
@@ -153,7 +153,7 @@ def _dropout(site: Site) -> cst.BaseExpression:
     own = cst.Call(cst.parse_expression("tf.keras.layers.Dropout"), args)
     call_args = [cst.Arg(bound["x"])]
     if phase:
-        message = "the dropout is at work in evaluation and prediction too, as it was"
+        message = "dropout stays active in evaluation and prediction, as before"
         site.remarks.append(Blocked("TFM222", site.original, message))
         call_args.append(keyword("training", cst.Name("True")))
     return cst.Call(own, call_args, lpar=site.call.lpar, rpar=site.call.rpar)

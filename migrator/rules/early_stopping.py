@@ -187,12 +187,12 @@ def read_early_stopping(node: cst.Call, name: str) -> StockCallback | None:
     if last == "make_early_stopping_hook":
         given = bind(node, ("estimator", "should_stop_fn", "run_every_secs", "run_every_steps"), name, "TFM164")
         if "should_stop_fn" not in given:
-            raise Blocked("TFM164", node, "no `should_stop_fn` is given")
+            raise Blocked("TFM164", node, "`should_stop_fn` is missing")
         period, value = _period(node, given)
         every, now, variable = _PERIODS[period]
         text = _fill(_STOP_WHEN, period=period, every=every, now=now, variable=variable)
         arguments = {"should_stop_fn": given["should_stop_fn"], period: value}
-        message = f"the hook of early stopping is a callback, which asks {every} too"
+        message = f"the early stopping hook is now a callback, which checks {every} as well"
         return _stock("StopWhen", text, arguments, given, period, False, message)
     if last not in _FAMILY:
         return None
@@ -200,9 +200,9 @@ def read_early_stopping(node: cst.Call, name: str) -> StockCallback | None:
     parameters = ("estimator", "metric_name", limit, "eval_dir", "min_steps", "run_every_secs", "run_every_steps")
     given = bind(node, parameters, name, "TFM164")
     if not is_none(given.get("eval_dir")):
-        raise Blocked("TFM164", given["eval_dir"], "the evaluations of another process (`eval_dir`) are not read")
+        raise Blocked("TFM164", given["eval_dir"], "`eval_dir`, with evaluations of another process, is unsupported")
     if "metric_name" not in given or limit not in given:
-        raise Blocked("TFM164", node, f"`metric_name` or `{limit}` is not given")
+        raise Blocked("TFM164", node, f"`metric_name` or `{limit}` is missing")
     period, value = _period(node, given)
     every, now, variable = _PERIODS[period]
     threshold = limit == "threshold"
@@ -220,7 +220,7 @@ def read_early_stopping(node: cst.Call, name: str) -> StockCallback | None:
     arguments = {"metric_name": given["metric_name"], limit: given[limit], period: value}
     if not is_none(given.get("min_steps")):
         arguments["min_steps"] = given["min_steps"]
-    message = f"`{last}` is a callback, which looks at the evaluation after each part of the training"
+    message = f"`{last}` is now a callback, which checks the evaluation after each part of the training"
     return _stock(wanted, text, arguments, given, period, True, message)
 
 
@@ -243,7 +243,7 @@ def _period(node: cst.Call, given: dict[str, cst.BaseExpression]) -> tuple[str, 
     steps, seconds = given.get("run_every_steps"), given.get("run_every_secs")
     if is_none(steps):
         if seconds is not None and is_none(seconds):
-            raise Blocked("TFM164", node, "neither `run_every_secs` nor `run_every_steps` is given")
+            raise Blocked("TFM164", node, "`run_every_secs` or `run_every_steps` is missing")
         return "run_every_secs", seconds
     if seconds is None or not is_none(seconds):
         raise Blocked("TFM164", node, "`run_every_steps` needs `run_every_secs=None`")

@@ -120,9 +120,9 @@ def _linear_model(site: Site) -> cst.BaseExpression:
     new = site.arguments(_LINEAR, "TFM243")
     for key in ("weight_collections", "cols_to_vars"):
         if not is_none(new.get(key)):
-            raise Blocked("TFM243", site.original, f"`{key}` of `tf.feature_column.linear_model` is not carried over")
+            raise Blocked("TFM243", site.original, f"`{key}` of `tf.feature_column.linear_model` is unsupported")
     if "trainable" in new and not is_true(new["trainable"]):
-        raise Blocked("TFM243", site.original, "`trainable` of `tf.feature_column.linear_model` is not carried over")
+        raise Blocked("TFM243", site.original, "`trainable` of `tf.feature_column.linear_model` is unsupported")
     if "features" not in new or "feature_columns" not in new:
         raise Blocked("TFM243", site.original, "`tf.feature_column.linear_model` takes features and columns")
     first, named, read = "", "", "features"
@@ -146,7 +146,7 @@ def _input_layer(site: Site) -> cst.BaseExpression:
     new = site.arguments(_PARAMETERS, "TFM243")
     for key in ("weight_collections", "cols_to_vars", "cols_to_output_tensors"):
         if not is_none(new.get(key)):
-            raise Blocked("TFM243", site.original, f"`{key}` of `tf.feature_column.input_layer` is not carried over")
+            raise Blocked("TFM243", site.original, f"`{key}` of `tf.feature_column.input_layer` is unsupported")
     if "features" not in new or "feature_columns" not in new:
         raise Blocked("TFM243", site.original, "`tf.feature_column.input_layer` takes features and columns")
     parts = [site.code(new["feature_columns"])]
@@ -199,7 +199,7 @@ def _column(site: Site) -> cst.BaseExpression:
     for key, new in parameters.items():
         if key == "combiner":
             if key in given and string(given[key]) != new:
-                raise Blocked("TFM243", site.original, f"a combiner other than {new} is not carried over")
+                raise Blocked("TFM243", site.original, f"combiners other than {new} are unsupported")
         elif key in given and new != "-":
             text = site.code(given[key])
             arguments.append(f"{new}={text}" if new else text)
@@ -219,7 +219,9 @@ def _embedding_column(site: Site) -> cst.BaseExpression:
         spread = f"stddev={column.value}.num_buckets**-0.5"
         arguments.append(f"initializer=tf.keras.initializers.TruncatedNormal({spread})")
     else:
-        raise Blocked("TFM243", site.original, "give the column of this embedding a name, or an `initializer`")
+        raise Blocked(
+            "TFM243", site.original, "assign the column of this embedding to a name, or pass an `initializer`"
+        )
     return expression(call_text("tf.feature_column.embedding_column", arguments))
 
 

@@ -152,7 +152,7 @@ def head_of(
     """A head with some arguments. Raises Blocked (TFM192)."""
     for key in ("label_vocabulary", "loss_fn", "inverse_link_fn", "name"):
         if not is_none(bound.get(key)):
-            raise Blocked("TFM192", bound[key], f"`{key}` of a head is not carried over: write its EstimatorSpec out")
+            raise Blocked("TFM192", bound[key], f"`{key}` of a head is unsupported: write its EstimatorSpec out")
     size, count = "1", None
     key = "n_classes" if kind == _MULTI else "label_dimension"
     if kind == _MULTI and key not in bound:
@@ -161,7 +161,7 @@ def head_of(
         size, count = code(bound[key]), count_of(bound[key])
         if kind == _MULTI:
             if count is None and "MultiClass" not in code(call.func) and "multi_class_head" not in code(call.func):
-                message = "`n_classes` must be a number here: with 2 classes the network has one logit"
+                message = "`n_classes` must be a literal number: with 2 classes the network has one logit"
                 raise Blocked("TFM192", bound[key], message)
             if count == 2.0:
                 kind, size = _BINARY, "1"
@@ -170,13 +170,13 @@ def head_of(
     if given is not None:
         reduction = (string(given) or code(given).rpartition(".")[2]).upper()
         if reduction not in _REDUCTIONS:
-            raise Blocked("TFM192", given, "this reduction of the head's loss is not known")
+            raise Blocked("TFM192", given, "this loss reduction of the head is unsupported")
     thresholds: tuple[str, ...] = ()
     if not is_none(bound.get("thresholds")):
         node = bound["thresholds"]
         values = [number(e.value) for e in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [None]
         if any(value is None for value in values):
-            raise Blocked("TFM192", node, "the thresholds of a head must be numbers")
+            raise Blocked("TFM192", node, "the thresholds of a head must be literal numbers")
         thresholds = tuple(f"{value:g}" for value in values if value is not None)
     weights = _weights(bound.get("weight_column"), code)
     logits = None if count is None or kind == _BINARY else int(count)
@@ -189,7 +189,7 @@ def _weights(node: cst.BaseExpression | None, code: Callable[[cst.CSTNode], str]
     if isinstance(node, cst.Call) and code(node.func).endswith("numeric_column") and len(node.args) == 1:
         node = node.args[0].value
     if string(node) is None:
-        raise Blocked("TFM192", node, "the weight column of a head must be given as the name of a feature")
+        raise Blocked("TFM192", node, "the weight column of a head must be a feature name")
     return code(node)
 
 
@@ -276,7 +276,7 @@ def spec_lines(
     entries = _metrics(head, names, labels, losses, compared, weights)
     if added is not None:
         if not added.keys.isdisjoint(entry.split('"')[1] for entry in entries):
-            raise Blocked("TFM103", None, "`add_metrics` has another metric in the place of one of the Estimator")
+            raise Blocked("TFM103", None, "`add_metrics` overrides a metric of the Estimator")
         entries = [*entries, f"**{more},"]
     lines += [f"{metrics} = {{", *(f"    {line}" for line in entries), "}"] if entries else []
     train_op = fresh("train_op")

@@ -91,11 +91,11 @@ _REPORTS = frozenset(
     )
 )
 _REFUSED = {
-    "FinalOpsHook": "take its values from the results of `evaluate`, or write an `on_train_end`",
-    "FeedFnHook": "let the dataset give what it fed",
+    "FinalOpsHook": "use the results of `evaluate`, or write an `on_train_end`",
+    "FeedFnHook": "feed these values through the dataset",
 }
 _HOROVOD = ("horovod.",)
-_MAY_CHANGE = "this hook may change the training: it is not carried over"
+_MAY_CHANGE = "this hook may change the training, and is unsupported: write a Keras callback"
 #: The hooks that `get_train_hooks` of TensorFlow's official models (official/utils/logs/hooks_helper.py) knows.
 _OFFICIAL = ("loggingtensorhook", "profilerhook", "examplespersecondhook", "loggingmetrichook", "stepcounterhook")
 
@@ -175,7 +175,7 @@ def read_hooks(
         stays = judge.value(file, scope, node, frozenset())
     except Blocked as problem:
         if problem.node is not None and not path_to(file.module, problem.node):
-            raise Blocked(problem.code, node, f"{problem.message} (in a function that makes hooks)") from problem
+            raise Blocked(problem.code, node, f"{problem.message} (in a function that creates hooks)") from problem
         raise
     found = judge.found
     if phase != "train" and found.made and (not found.counts or phase == "test"):
@@ -198,7 +198,7 @@ def read_hooks(
         return found
     if inside:
         place = found.own[0].call if found.own else found.made[0][1]
-        message = "this hook is made inside the model_fn: give it to `train`, `evaluate` or the specs as `hooks=`"
+        message = "this hook is created inside the model_fn: pass it to `train`, `evaluate` or the specs as `hooks=`"
         raise Blocked("TFM110", place, message)
     found.callbacks = node
     return found
@@ -264,7 +264,7 @@ def read_spec_hooks(
             makers += found.makers
             for name, value in (("steps", found.steps), ("max_steps", found.max_steps)):
                 if value is not None and stop is not None and file.code(stop[1]) != file.code(value):
-                    raise Blocked("TFM110", value, "two hooks of the EstimatorSpecs end the training")
+                    raise Blocked("TFM110", value, "two hooks of the EstimatorSpecs end the training: keep one")
                 stop = (name, value) if value is not None else stop
     return SpecHooks(tuple(remarks.values()), tuple(nodes), tuple(classes), stop, tuple(makers))
 
@@ -282,7 +282,7 @@ def unused_reports(file: ParsedFile, scope: cst.CSTNode) -> list[tuple[cst.Simpl
             continue
         last = (file.imports.tensorflow(value.func) or "").rpartition(".")[2]
         if last in _REPORTS and [one.value for one in name_nodes(file.module)].count(name) == 1:
-            found.append((line, value, Blocked("TFM141", value, f"the `{last}` is left out: nothing is done with it")))
+            found.append((line, value, Blocked("TFM141", value, f"the unused `{last}` is dropped")))
     return found
 
 
@@ -354,7 +354,14 @@ class _Judge:
             if any(branches) and not all(branches):
                 place = node.orelse if branches[0] else node.body
                 if not is_none(place) and not isinstance(place, (cst.List, cst.Tuple)):
-                    raise Blocked("TFM110", place, "this hook goes away, and another takes its place by a condition")
+                    raise Blocked(
+                        "TFM110",
+                        place,
+                        (
+                            "a condition chooses between a hook that is dropped and one that stays: always pass "
+                            "the latter"
+                        ),
+                    )
             return any(branches)
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
             left, right = (self.value(file, scope, side, seen) for side in (node.left, node.right))
@@ -414,20 +421,20 @@ class _Judge:
             unpacked = read_unpacked(self.project, file, scope, node.value)
             if unpacked is not None:
                 hook = unpacked.initializer.owner[1].name.value
-                message = f"`{hook}` is left out: the input function returns the dataset of its iterator"
+                message = f"`{hook}` is dropped: the input_fn returns the iterator's dataset"
                 self.found.remarks.append(Blocked("TFM614", node if file is self.home else self.argument, message))
                 self.found.iterators.append(unpacked)
                 return False
             title = looks_like_one(self.project, file, scope, node.value)
             if title is not None:
-                message = f"`{title}` initializes the iterator of an input function: let that return its dataset"
+                message = f"`{title}` initializes the iterator of an input_fn: return the dataset instead"
                 raise Blocked("TFM165", node, message)
             made = unpackings(scope, node.value)
             if made:
                 text = file.code(made[0][1].func).strip()
-                message = f"the hook that `{text[:40]}(...)` gives beside something else is not known"
-                raise Blocked("TFM110", node, f"{message}: give tf-migrate its file too, or take the hook out")
-            raise Blocked("TFM110", node, f"what hook `{node.value}` stands for is not known: make it in this function")
+                message = f"cannot tell which hook `{text[:40]}(...)` returns among its values"
+                raise Blocked("TFM110", node, f"{message}: pass its file to tf-migrate as well, or remove the hook")
+            raise Blocked("TFM110", node, f"cannot tell which hook `{node.value}` is: create it in this function")
         given = finder.found
         around = path_to(scope, node)
         if around and not any(isinstance(n, (cst.For, cst.While, cst.FunctionDef, cst.Lambda)) for n in around[1:]):
@@ -449,7 +456,9 @@ class _Judge:
         walk(scope, finder)
         for node in finder.found:
             if not self.seen.get(id(finder.last)):
-                raise Blocked("TFM110", node, "the list of hooks loses elements, and is asked for one of them")
+                raise Blocked(
+                    "TFM110", node, "hooks are dropped from this list, and it is indexed: name the hook instead"
+                )
 
     def _call(self, file: ParsedFile, scope: cst.CSTNode, node: cst.Call, seen: frozenset[str]) -> bool:
         name = file.imports.resolve(node.func)
@@ -457,7 +466,7 @@ class _Judge:
         if name is not None and name.startswith("tf."):
             return self._stock(file, node, name, last)
         if name is not None and name.startswith(_HOROVOD):
-            message = f"`{last}` belongs to Horovod, which distributes this program: take Horovod out first"
+            message = f"`{last}` belongs to Horovod, which distributes this program: remove Horovod first"
             raise Blocked("TFM160", node, message)
         own = self._own_class(file, scope, node.func)
         if own is not None:
@@ -476,18 +485,19 @@ class _Judge:
             if not any(stays):
                 self.found.makers += functions
             elif function is None and not all(stays):
-                raise Blocked("TFM110", node, "some of the hooks that this table may give go away, others do not")
+                raise Blocked("TFM110", node, "some hooks of this table are dropped, others are not")
             return any(stays)
         if is_of_official_models(name, node):
             text = file.code(node.func).strip()
             message = (
-                f"what `{text}` gives is left out: its file is not given, but such hooks of the official models report"
+                f"the hooks of `{text}` are dropped: its file was not given, but such hooks of the "
+                "official models only report"
             )
             self._remark(file, node, "TFM188", message)
             return False
         text = file.code(node.func).strip()
         told = missing_file(file.imports, node.func) or ": it is not in the given files"
-        raise Blocked("TFM110", node, f"what hook `{text[:40]}(...)` gives is not known{told}")
+        raise Blocked("TFM110", node, f"cannot tell which hook `{text[:40]}(...)` returns{told}")
 
     def _dispatched(
         self, file: ParsedFile, scope: cst.CSTNode, func: cst.BaseExpression
@@ -521,16 +531,16 @@ class _Judge:
 
     def _stock(self, file: ParsedFile, node: cst.Call, name: str, last: str) -> bool:
         if last in _REPORTS:
-            self._remark(file, node, "TFM141", f"the `{last}` is left out: it changes nothing in the training")
+            self._remark(file, node, "TFM141", f"the `{last}` is dropped: it does not affect the training")
             return False
         if last in _REFUSED:
-            raise Blocked("TFM110", node, f"`{last}` is not carried over: {_REFUSED[last]}")
+            raise Blocked("TFM110", node, f"`{last}` is unsupported: {_REFUSED[last]}")
         if last == "StopAtStepHook":
             made = stop_at_step(node, name) if self.phase == "train" else stop_prediction(node, name)
         else:
             made = read_early_stopping(node, name) if self.phase == "train" else None
         if made is None:
-            raise Blocked("TFM110", node, f"`{last}` is not carried over: write a Keras callback in its place")
+            raise Blocked("TFM110", node, f"`{last}` is unsupported: write a Keras callback instead")
         self.found.made.append((file, node, made))
         if made.remark is not None:
             self._remark(file, node, "TFM163", made.remark)
@@ -552,7 +562,7 @@ class _Judge:
     def _own(self, file: ParsedFile, call: cst.Call, where: ParsedFile, node: cst.ClassDef) -> bool:
         if self.phase == "predict" and counts_steps(where, node):
             self.found.counts = True
-            message = f"`{node.name.value}` is left out: a callback counts the batches of a prediction by itself"
+            message = f"`{node.name.value}` is dropped: callbacks count the batches of a prediction"
             self._remark(file, call, "TFM141", message)
             self.found.classes.append((where, node))
             return False
@@ -560,23 +570,23 @@ class _Judge:
             return self._left_out(file, call, where, node)
         try:
             if not is_hook_base(where.imports.tensorflow(node.bases[0].value)):
-                raise Blocked("TFM162", node.name, "it changes how a stock hook reports")
+                raise Blocked("TFM162", node.name, "it changes how a built-in hook reports")
             _check_new_code(where, as_callback(where, node, {self.phase}, self.tensors))
             if self.inside:
-                raise Blocked("TFM110", call, "the model_fn gives this hook: give it to `train` or the TrainSpec")
+                raise Blocked("TFM110", call, "this hook is set in the model_fn: pass it to `train` or the TrainSpec")
         except Blocked as problem:
             try:
                 _check_observes(where, node)
             except Blocked:
                 raise self._at(file, call, problem) from None
             return self._left_out(file, call, where, node)
-        message = f"`{node.name.value}` is a Keras callback now"
+        message = f"`{node.name.value}` is now a Keras callback"
         self._remark(file, call, "TFM161", message)
         self.found.own.append(OwnHook(where, node, call, stops_training(node)))
         return True
 
     def _left_out(self, file: ParsedFile, call: cst.Call, where: ParsedFile, node: cst.ClassDef) -> bool:
-        message = f"`{node.name.value}` is left out: it changes nothing in the training"
+        message = f"`{node.name.value}` is dropped: it does not affect the training"
         self._remark(file, call, "TFM141", message)
         self.found.classes.append((where, node))
         return False
@@ -599,7 +609,7 @@ def _check_new_code(file: ParsedFile, node: cst.ClassDef) -> None:
     rules = call_rules()
     for name in finder.found:
         if name not in rules and home(name) is None:
-            message = f"`{node.name.value}` cannot become a Keras callback: it uses `{name}`, which works on the graph"
+            message = f"`{node.name.value}` cannot become a Keras callback: it uses `{name}`, a graph operation"
             raise Blocked("TFM162", None, message)
 
 

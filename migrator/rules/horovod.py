@@ -77,7 +77,7 @@ def check_horovod(file: ModernFile) -> Iterable[Change]:
     for name, origin in file.parsed.imports.names.items():
         node = file.parsed.imports.nodes.get(name)
         if origin.partition(".")[0] == "horovod" and node is not None:
-            message = f"`{origin}` stays: build Horovod for TensorFlow 2.21, or use MultiWorkerMirroredStrategy instead"
+            message = f"`{origin}` stays: build Horovod for TensorFlow 2.21, or use MultiWorkerMirroredStrategy"
             yield Change("TFM274", node, message, severity=Severity.REVIEW)
             return
 

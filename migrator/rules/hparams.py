@@ -152,11 +152,11 @@ _MODULES = {"_checked": "numbers", "parse": "re", "parse_json": "json", "to_json
 
 def _made(site: Site) -> cst.BaseExpression:
     if any(arg.keyword is None and arg.star != "**" for arg in site.call.args):
-        raise Blocked("TFM123", site.original, "HParams is made from something else than keywords")
+        raise Blocked("TFM123", site.original, "HParams is not created from keyword arguments")
     if any(
         arg.keyword is not None and arg.keyword.value in ("hparam_def", "model_structure") for arg in site.call.args
     ):
-        raise Blocked("TFM123", site.original, "HParams is made from a proto")
+        raise Blocked("TFM123", site.original, "HParams is created from a proto")
     name = "types.SimpleNamespace"
     asked = site.training.hparams
     if asked:
@@ -190,13 +190,13 @@ def uses(files: Sequence[ParsedFile]) -> Uses:
     for finder in finders:
         for node, receiver, method in finder.asked:
             if method in _REFUSED:
-                problems.append((finder.file, Blocked("TFM123", node, f"`{method}` of HParams is not carried over")))
+                problems.append((finder.file, Blocked("TFM123", node, f"`{method}` of HParams is unsupported")))
             elif method in _OWN or not finder.is_other(receiver):
                 methods |= _with_called(method)
     for finder in finders:
         if finder.made and not methods and "types" in finder.file.names:
             if finder.file.imports.names.get("types") != "types":
-                message = "`types` means something else in this file"
+                message = "`types` is something else in this file"
                 problems.append((finder.file, Blocked("TFM123", finder.made[0], message)))
     return Uses(frozenset(methods), tuple(problems))
 

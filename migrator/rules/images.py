@@ -44,11 +44,13 @@ def _resize_images(site: Site) -> cst.BaseExpression:
     elif given is not None:
         method = string(given)
     if method not in _METHODS or "images" not in new or "size" not in new:
-        message = "the method of this `tf.image.resize_images` is not written out: name one of tf.image.ResizeMethod"
+        message = (
+            "the method of this `tf.image.resize_images` is not a literal: use a constant of tf.image.ResizeMethod"
+        )
         raise Blocked("TFM244", site.original, message)
     kept = new.get("preserve_aspect_ratio")
     if not is_none(kept) and not is_false(kept):
-        message = "`preserve_aspect_ratio` of `tf.image.resize_images` is not carried over: compute the size before"
+        message = "`preserve_aspect_ratio` of `tf.image.resize_images` is unsupported: compute the size first"
         raise Blocked("TFM244", site.original, message)
     name = site.helper(f"resize_{method}", _TEXT.format(operation=_METHODS[method]))
     arguments = [site.code(new["images"]), site.code(new["size"])]

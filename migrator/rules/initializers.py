@@ -85,7 +85,7 @@ def _initializer(site: Site) -> cst.BaseExpression:
     bound.pop("dtype", None)
     texts = {**defaults, **{name: site.code(value) for name, value in bound.items()}}
     if key == "random_uniform" and texts["maxval"] == "None":
-        raise Blocked("TFM205", site.original, "`maxval=None`: write the upper bound")
+        raise Blocked("TFM205", site.original, "`maxval=None`: pass the upper bound")
     ordered = [f"{name}={texts[name]}" for name in parameters if name in texts]
     return expression(call_text(f"tf.keras.initializers.{keras}", ordered))
 
@@ -94,7 +94,7 @@ def _xavier(site: Site) -> cst.BaseExpression:
     bound = site.arguments(("uniform", "seed", "dtype"), "TFM205")
     uniform = bound.get("uniform")
     if uniform is not None and not (is_true(uniform) or is_false(uniform)):
-        raise Blocked("TFM205", site.original, "`uniform` is neither True nor False")
+        raise Blocked("TFM205", site.original, "`uniform` must be True or False")
     seed = [f"seed={site.code(bound['seed'])}"] if "seed" in bound else []
     return expression(call_text(f"tf.keras.initializers.Glorot{'Normal' if is_false(uniform) else 'Uniform'}", seed))
 
@@ -104,7 +104,7 @@ def _contrib_scaling(site: Site) -> cst.BaseExpression:
     bound = site.arguments(("factor", "mode", "uniform", "seed", "dtype"), "TFM205")
     uniform, mode = bound.get("uniform"), string(bound.get("mode", cst.SimpleString('"FAN_IN"')))
     if mode is None or (uniform is not None and not (is_true(uniform) or is_false(uniform))):
-        raise Blocked("TFM205", site.original, "`mode` and `uniform` must be written out")
+        raise Blocked("TFM205", site.original, "`mode` and `uniform` must be literals")
     arguments = [
         f"scale={site.code(bound['factor']) if 'factor' in bound else '2.0'}",
         f'mode="{mode.lower()}"',
@@ -169,7 +169,8 @@ class _Named(cst.CSTVisitor):
         loops = [n for n in path_to(scope, uses[0]) if isinstance(n, (cst.For, cst.While))] if uses else []
         if len(uses) > 1 or any(not path_to(loop, node) for loop in loops):
             message = (
-                f"layers of one shape that share `{target.value}` begin with equal weights, unlike in TensorFlow 1"
+                f"layers of the same shape that share `{target.value}` now start with equal weights, "
+                "unlike in TensorFlow 1"
             )
             self.found.append(Blocked("TFM258", value, message))
 

@@ -139,12 +139,12 @@ def check_returns(function: cst.FunctionDef, imports: ImportMap, functions: Coll
             given = [a.value for a in collector.assigned if _shape(a.targets[0].target) == value.value]
             value = next((v for v in given if isinstance(v, (cst.Tuple, cst.Dict))), value)
         if isinstance(value, (cst.Tuple, cst.Dict)) or _is_dict_call(value):
-            raise Blocked("TFM601", node, "this input function returns tensors: return a `tf.data.Dataset` of them")
+            raise Blocked("TFM601", node, "this input_fn returns tensors: return a `tf.data.Dataset`")
 
 
 def seeded_shuffles(function: cst.FunctionDef) -> list[Blocked]:
     """A remark for each `dataset.shuffle` with a seed, whose order Keras changes."""
-    message = "Keras starts the data again, so that the order is another than the seed gave (the examples are the same)"
+    message = "Keras restarts the data, so the order for this seed changes (the examples are the same)"
     return [Blocked("TFM616", call, message) for call in calls_in(function.body) if _is_seeded(call)]
 
 
@@ -165,7 +165,7 @@ _MAKERS = ("make_one_shot_iterator", "make_initializable_iterator")
 
 
 def _other_use(node: cst.CSTNode) -> Blocked:
-    return Blocked("TFM601", node, "the tensors of this iterator are used otherwise than being returned")
+    return Blocked("TFM601", node, "these iterator tensors are used, not just returned: do this in `Dataset.map`")
 
 
 @dataclass

@@ -399,12 +399,12 @@ class _Symbolic(cst.CSTTransformer):
         elif name in OPS and not OPS[name].added and OPS[name].cast is None:
             return cst.parse_expression(f"tf.keras.ops.{OPS[name].name}")
         elif name.removeprefix("tf.") not in _TYPES and name not in STATIC:
-            self._problem("TFM871", f"`{name}` has no equal in `tf.keras.ops`")
+            self._problem("TFM871", f"`{name}` has no counterpart in `tf.keras.ops`")
         return updated_node
 
     def _check_keras(self, name: str) -> None:
         if not is_in_keras3(name):
-            self._problem("TFM870", f"`{name}` was not tried on Keras 3, or does not exist there")
+            self._problem("TFM870", f"`{name}` is untested on Keras 3, or does not exist there")
 
     def _of_shape(self, node: cst.Attribute) -> cst.BaseExpression:
         """`x.shape.ndims`: the shape of a symbolic tensor of Keras 3 is a tuple."""
@@ -450,7 +450,7 @@ class _Symbolic(cst.CSTTransformer):
         if axis is None:
             return updated_node
         if axis == 0:
-            self._problem("TFM871", "the size of a batch (`tf.shape(x)[0]`) is not known in a network of Keras 3")
+            self._problem("TFM871", "a Keras 3 network has no batch size (`tf.shape(x)[0]`)")
             return updated_node
         assert isinstance(original_node.value, cst.Call)
         inner = original_node.value.args[0].value.visit(self)
@@ -479,7 +479,7 @@ class _Symbolic(cst.CSTTransformer):
         elif name in WRAPPED and updated_node.args and updated_node.args[0].keyword is None:
             return self._wrapped(updated_node)
         elif name not in STATIC:
-            self._problem("TFM871", f"`{name}` has no equal in `tf.keras.ops`")
+            self._problem("TFM871", f"`{name}` has no counterpart in `tf.keras.ops`")
         return updated_node
 
     def _method(self, node: cst.Call) -> cst.BaseExpression:
@@ -487,7 +487,7 @@ class _Symbolic(cst.CSTTransformer):
         func = node.func
         if not isinstance(func, cst.Attribute) or node.args:
             if isinstance(func, cst.Attribute) and func.attr.value == "set_shape":
-                self._problem("TFM871", "`set_shape` does not exist on tensors of Keras 3: reshape instead")
+                self._problem("TFM871", "`set_shape` does not exist on Keras 3 tensors: use a reshape instead")
             return node
         if func.attr.value == "get_shape":
             return cst.Attribute(func.value, cst.Name("shape"))
@@ -506,13 +506,13 @@ class _Symbolic(cst.CSTTransformer):
             old = arg.keyword.value if arg.keyword is not None else names[index] if index < len(names) else None
             if old is None or old not in known:
                 which = f"`{old}`" if old is not None else f"argument {index + 1}"
-                self._problem("TFM871", f"{which} of `{name}` has no equal in `tf.keras.ops.{op.name}`")
+                self._problem("TFM871", f"{which} of `{name}` has no counterpart in `tf.keras.ops.{op.name}`")
                 return call
             new = known[old]
             if new is None:
                 if old == "name" or is_none(arg.value):
                     continue
-                self._problem("TFM871", f"`{old}` of `{name}` has no equal in `tf.keras.ops.{op.name}`")
+                self._problem("TFM871", f"`{old}` of `{name}` has no counterpart in `tf.keras.ops.{op.name}`")
                 return call
             given.add(new)
             value = self._value(name, new, arg.value)
@@ -521,7 +521,7 @@ class _Symbolic(cst.CSTTransformer):
             else:
                 args.append(_keyword(new, value).with_changes(comma=arg.comma))
         if op.needs - given:
-            self._problem("TFM871", f"`{name}` without `{min(op.needs - given)}` has no equal in `tf.keras.ops`")
+            self._problem("TFM871", f"`{name}` without `{min(op.needs - given)}` has no counterpart in `tf.keras.ops`")
         for new, text in op.added.items():
             if new not in given:
                 if args:
@@ -545,7 +545,7 @@ class _Symbolic(cst.CSTTransformer):
             return value
         sizes = [number(element.value) for element in value.elements] if isinstance(value, cst.List) else [None]
         if any(size is None or size < 0 for size in sizes):
-            self._problem("TFM871", f"the sizes of `{name}` are no numbers: Keras 3 is told where to cut")
+            self._problem("TFM871", f"the sizes of `{name}` are not literals: Keras 3 needs the indices to split at")
             return value
         ends = [int(sum(size or 0.0 for size in sizes[: index + 1])) for index in range(len(sizes) - 1)]
         return cst.parse_expression(repr(ends))
@@ -579,7 +579,7 @@ class _Symbolic(cst.CSTTransformer):
         name = dotted(layer.func) if isinstance(layer, cst.Call) else None
         kind = ((name or "").removeprefix("tf.keras.layers."), is_true(phase))
         if not (is_true(phase) or is_false(phase)) or kind not in _PHASES:
-            message = "`training=` of a call has no effect in a model of Keras 3, which tells its layers its own phase"
+            message = "`training=` has no effect in a Keras 3 model, which sets the training mode of its layers"
             self._problem("TFM870", message)
             return call
         assert isinstance(layer, cst.Call) and isinstance(call.func, cst.Call)
@@ -614,9 +614,7 @@ class _Symbolic(cst.CSTTransformer):
                 fused = False  # only False is written out
                 continue
             if key == "axis" and number(arg.value) not in (-1.0, 3.0):
-                self._problem(
-                    "TFM870", "a batch normalization over another axis than the last was not tried on Keras 3"
-                )
+                self._problem("TFM870", "batch normalization over an axis other than the last is untested on Keras 3")
             kept.append(arg)
         if kept and len(kept) < len(call.args):
             kept[-1] = kept[-1].with_changes(comma=call.args[-1].comma)

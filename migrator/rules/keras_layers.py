@@ -51,6 +51,8 @@ regularizers that are set later, and arguments of Keras layers that cannot be re
 
 def told_not_to_train(original: cst.Call, updated: cst.Call, remarks: MutableSequence[Blocked]) -> cst.Call:
     """The call of a Keras layer that nobody told to train, which it says now."""
-    message = "without `training=` this was at work nowhere, not in training either: it stays so (`training=False`)"
+    message = (
+        "without `training=` this layer was inactive everywhere, in training as well: it stays so (`training=False`)"
+    )
     remarks.append(Blocked("TFM404", original, message))
     return updated.with_changes(args=add_argument(list(updated.args), keyword("training", cst.Name("False"))))

@@ -170,7 +170,7 @@ def needs_flat_labels(node: cst.BaseExpression, label: str, imports: ImportMap) 
     walk(node, finder)
     changing = [name for name in finder.found if name in _RANK]
     if any(name != "tf.one_hot" for name in changing):
-        raise Blocked("TFM301", node, "the loss changes the shape of the labels in a way that Keras would not see")
+        raise Blocked("TFM301", node, "the loss reshapes the labels in a way that Keras would not see")
     return bool(changing)
 
 

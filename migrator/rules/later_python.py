@@ -380,9 +380,7 @@ class _File:
             self._put(self._start(reference.nodes[0]), self._end(last), new)
             self._tell(last, f"`{spelled}` is `{new.strip('()')}` now")
         elif "." not in LATER.get(origin, "."):
-            message = (
-                f"`{spelled}` is gone from NumPy 2: it was Python's `{LATER[origin]}`, which this file has another of"
-            )
+            message = f"`{spelled}` is gone from NumPy 2: it was Python's `{LATER[origin]}`, which this file redefines"
             self._tell(last, message, "TFM276")
 
     def _starred(self, name: ast.Name) -> None:
@@ -467,7 +465,7 @@ class _File:
             for number, word in enumerate(call.keywords):
                 if word.arg == "encoding" and (call.args or number):
                     self._left_out(call, [*call.args, *call.keywords[:number]][-1], word)
-                    self._tell(word, "`encoding` had no effect, and is gone")
+                    self._tell(word, "`encoding` had no effect, and is removed")
         if origin == "inspect.getargspec":
             self._four(call)
         if origin == "numpy.array":
@@ -488,7 +486,7 @@ class _File:
             return
         self._put(start, start + len(word.arg), later)
         if word.arg == "normed" and not _is_even(call):
-            message = "`normed` is `density` now: of bins that differ in width, `normed` computed other numbers"
+            message = "`normed` is now `density`: for bins of unequal width, `normed` gave other numbers"
             self._tell(word, message, "TFM276")
         else:
             self._tell(word, f"`{word.arg}` is `{later}` now")
@@ -497,7 +495,7 @@ class _File:
         """`np.reshape(x, newshape=s)`: the array has no name any more, and the shape another one."""
         array = next((one for one in call.keywords if one.arg == "a"), None)
         if array is not None and (call.args or array is not call.keywords[0]):
-            self._tell(word, "`newshape` has another name now: give the array and the shape by their places", "TFM276")
+            self._tell(word, "`newshape` was renamed: pass the array and the shape positionally", "TFM276")
             return
         before = call.keywords[: call.keywords.index(word)]
         for one in (array, word):
@@ -506,7 +504,7 @@ class _File:
                 assert name is not None
                 by_place = one is array or before in ([], [array])
                 self._put(name.start(), name.end(), "" if by_place else "shape=")
-        last = "is given by its place" if before in ([], [array]) else "is `shape` now"
+        last = "is now positional" if before in ([], [array]) else "is `shape` now"
         self._tell(word, f"`{word.arg}` {last}")
 
     def _left_out(self, call: ast.Call, before: ast.AST, word: ast.keyword) -> None:
@@ -601,7 +599,7 @@ class _File:
                 new = mode.value.replace("U", "")
                 new = new if set(new) & set("rwax") else f"r{new}"
                 self._put(self._start(mode), self._end(mode), repr(new).replace("'", self._code(mode)[-1]))
-                self._tell(mode, "the mode `U` had no effect, and is gone")
+                self._tell(mode, "mode `U` had no effect, and is removed")
 
 
 def _is_even(call: ast.Call) -> bool:

@@ -238,7 +238,7 @@ def read_phase(value: cst.BaseExpression | None, default: bool, site: Site) -> b
         if modes == frozenset((TRAIN,)):
             return None
         if modes is None or modes not in (ALL, frozenset()):
-            raise Blocked("TFM202", value, "`training=` is neither the test for TRAIN mode nor True or False")
+            raise Blocked("TFM202", value, "`training=` must be `mode == ModeKeys.TRAIN`, True or False")
         when = modes == ALL
     return None if when and site.only_training else when
 
@@ -262,7 +262,7 @@ def named_arguments(site: Site, parameters: Sequence[str], args: Sequence[cst.Ar
             raise Blocked("TFM202", site.original, f"`{site.name}` has too many positional arguments")
         name = arg.keyword.value if arg.keyword is not None else parameters[index]
         if name not in parameters:
-            raise Blocked("TFM202", site.original, f"`{site.name}` has no argument `{name}` that tf-migrate knows")
+            raise Blocked("TFM202", site.original, f"`{site.name}` has no argument `{name}` known to tf-migrate")
         found.append((name, arg))
     return found
 
@@ -287,21 +287,25 @@ def _skips(site: Site, layer: Layer, name: str, value: cst.BaseExpression) -> bo
     if name == "reuse":
         shared = is_none(value) or is_false(value) or site.tensorflow(value) == "tf.AUTO_REUSE"
         if not shared:
-            raise Blocked("TFM202", site.original, "`reuse=`: in Keras, make the layer once and call it twice")
+            raise Blocked(
+                "TFM202", site.original, "`reuse=` is unsupported: in Keras, create the layer once and call it twice"
+            )
         return True
     if name in _ONLY_NONE or name in _NEVER:
         if not (is_none(value) or (name in _NEVER and is_false(value))):
-            raise Blocked("TFM202", site.original, f"`{name}=` of `{site.name}` is not carried over")
+            raise Blocked("TFM202", site.original, f"`{name}=` of `{site.name}` is unsupported")
         return True
     if name in ("renorm_momentum", "renorm_decay"):
         return True
     if name == "fused":
         # On images tf_keras is fused unless told otherwise, on anything else neither is.
         if not (is_none(value) or is_true(value) or is_false(value)):
-            raise Blocked("TFM202", site.original, "`fused=` is computed")
+            raise Blocked("TFM202", site.original, "`fused=` is computed: write a literal")
         return not is_false(value)
     if name == "trainable" and layer.keras == "BatchNormalization" and not is_true(value):
-        message = "`trainable=` of a batch normalization: Keras would also stop using the statistics of the batch"
+        message = (
+            "`trainable=` of a batch normalization is unsupported: Keras would also stop using the batch statistics"
+        )
         raise Blocked("TFM202", site.original, message)
     return name.endswith("_regularizer") and not site.keep_regularizers
 
@@ -337,7 +341,7 @@ def own_arguments(site: Site, layer: Layer, args: Sequence[cst.Arg]) -> list[cst
     for name, node in site.training.own.carried.get(site.original, {}).items():
         kept = _given_by_scope(site, layer, name, node, given, kept)
     if layer.keras == "BatchNormalization" and site.training.divided:
-        message = "the examples of all replicas are normalized together (`synchronized=True`), as on one device"
+        message = "batches are normalized over all replicas together (`synchronized=True`), as on one device"
         site.remarks.append(Blocked("TFM738", site.original, message))
         kept = add_argument(kept, keyword("synchronized", cst.Name("True")))
     return tidy_end(kept)
@@ -399,7 +403,7 @@ def phase_arguments(site: Site, phase: bool | None) -> list[cst.Arg]:
     if phase is None:
         return []
     if phase:
-        message = "the layer is in its training phase in evaluation and prediction too, as it was"
+        message = "this layer stays in training mode in evaluation and prediction, as before"
         site.remarks.append(Blocked("TFM222", site.original, message))
     return [keyword("training", cst.Name(str(phase)))]
 
@@ -424,7 +428,7 @@ def frozen_averages(site: Site, phase: bool | None, args: list[cst.Arg]) -> list
     if phase is False or site.updates:
         return args
     if site.updates is None:
-        raise Blocked("TFM202", site.original, "one model_fn that uses this layer runs UPDATE_OPS, another does not")
+        raise Blocked("TFM202", site.original, "one model_fn with this layer runs UPDATE_OPS, another does not")
     message = "UPDATE_OPS is never run: the moving averages keep their initial values (`momentum=1.0`)"
     site.remarks.append(Blocked("TFM221", site.original, message))
     kept = [a for a in args if a.keyword is None or a.keyword.value not in ("momentum", "decay")]
@@ -480,7 +484,7 @@ def called_object(site: Site, updated: cst.Call) -> cst.Call:
         return updated
     given = {a.keyword.value: a.value for a in site.original.args if a.keyword is not None}
     if len(site.original.args) - len(given) > 1 or any(a.star for a in site.original.args):
-        raise Blocked("TFM202", site.original, "`training` of a layer object is given by position: give it by keyword")
+        raise Blocked("TFM202", site.original, "`training` of a layer object is positional: pass it by keyword")
     phase = read_phase(given.get("training"), False, site)
     kept = [a for a in updated.args if a.keyword is None or a.keyword.value != "training"]
     for arg in phase_arguments(site, phase):

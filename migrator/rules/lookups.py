@@ -57,12 +57,12 @@ _LINE, _NUMBER = "tf.lookup.TextFileIndex.WHOLE_LINE", "tf.lookup.TextFileIndex.
 
 def _bound(site: Site, parameters: tuple[str, ...], kept: tuple[str, ...]) -> dict[str, cst.BaseExpression]:
     if site.modes is not None:
-        message = f"`{site.name}` in a model_fn would be made anew at every call: make it in the input function"
+        message = f"`{site.name}` in a model_fn would be created at every call: create it in the input_fn"
         raise Blocked("TFM250", site.original, message)
     bound = site.arguments(parameters, "TFM250")
     for key in bound.keys() - {*kept, "name"}:
         if not is_none(bound[key]):
-            raise Blocked("TFM250", site.original, f"`{key}` of `{site.name}` is not carried over")
+            raise Blocked("TFM250", site.original, f"`{key}` of `{site.name}` is unsupported")
     if kept[0] not in bound:
         raise Blocked("TFM250", site.original, f"`{site.name}` is called without `{kept[0]}`")
     return bound
@@ -72,7 +72,7 @@ def _index_table(site: Site, bound: dict[str, cst.BaseExpression], initializer: 
     buckets = bound.get("num_oov_buckets")
     known = 0.0 if buckets is None else number(buckets)
     if known is None:
-        message = "StaticVocabularyTable wants `num_oov_buckets` above 0, and says so when it gets 0"
+        message = "StaticVocabularyTable needs `num_oov_buckets` above 0, and raises if it gets 0"
         site.remarks.append(Blocked("TFM251", site.original, message))
     if known != 0.0:
         assert buckets is not None

@@ -220,11 +220,16 @@ def _tf_losses(call: cst.Call, name: str, imports: ImportMap, code: object) -> D
     weights = bound.pop("weights", None)
     if weights is not None and number(weights) != 1.0:
         raise Blocked(
-            "TFM302", weights, "a weighted loss: TensorFlow 1 divides by the non-zero weights, Keras by the batch"
+            "TFM302",
+            weights,
+            (
+                "a weighted loss is unsupported: TensorFlow 1 divides by the number of non-zero "
+                "weights, Keras by the batch size"
+            ),
         )
     reduction = bound.pop("reduction", None)
     if reduction is not None and (imports.resolve(reduction) or "").rpartition(".")[2] not in _SAME_REDUCTIONS:
-        raise Blocked("TFM302", reduction, "this reduction is not carried over yet")
+        raise Blocked("TFM302", reduction, "this reduction is unsupported")
     bound.pop("scope", None)
     collection = bound.pop("loss_collection", None)
     if collection is not None and is_none(collection):
@@ -261,7 +266,7 @@ def read_cross_entropy(call: cst.Call, imports: ImportMap) -> DataLoss | None:
     bound = bind(call, parameters, name, "TFM301")
     for key in ("axis", "dim"):
         if key in bound and number(bound[key]) != -1:
-            raise Blocked("TFM301", call, f"`{key}=` other than -1")
+            raise Blocked("TFM301", call, f"`{key}=` must be -1")
     if "labels" not in bound or "logits" not in bound:
         raise Blocked("TFM301", call, f"`{name}` is called without labels or logits")
     return DataLoss(bound["labels"], bound["logits"], keras, ("from_logits=True",))

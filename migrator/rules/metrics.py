@@ -189,7 +189,7 @@ def _precision_at_k(bound: Bound, code: Code, call: cst.Call) -> tuple[str, ...]
     return (f"lambda y_true, y_pred: tf.keras.metrics.sparse_top_k_categorical_accuracy(y_true, y_pred, {k}) / {k}",)
 
 
-_TIES = ("TFM511", "of equal predictions Keras takes more than k")
+_TIES = ("TFM511", "for ties Keras takes more than k")
 _DIFFERENT = "TFM510"
 _WRAPPER = "MeanMetricWrapper"
 _RECALL = "recall = (self.true_positives + 1e-6) / (self.true_positives + self.false_negatives + 1e-6)"
@@ -359,9 +359,9 @@ def read_metric(call: cst.Call, imports: ImportMap, code: Code) -> Metric:
     if name == _F1:
         function = "f1_score"
     elif (not streaming and not name.startswith("tf.metrics.")) or function not in {*FUNCTIONS, "accuracy_baseline"}:
-        raise Blocked("TFM501", call, f"`{name or 'this metric'}` is not carried over yet")
+        raise Blocked("TFM501", call, f"`{name or 'this metric'}` is unsupported")
     if streaming and function == "recall_at_k" and name.endswith("streaming_recall_at_k"):
-        raise Blocked("TFM501", call, f"`{name}` is not carried over yet")
+        raise Blocked("TFM501", call, f"`{name}` is unsupported")
     row = _METRICS[function]
     parameters = row.parameters
     if streaming and "predictions" in parameters:
@@ -404,7 +404,7 @@ def read_metric(call: cst.Call, imports: ImportMap, code: Code) -> Metric:
             value = code(_needed(bound, key, call))
             body = tuple(line.replace("{value}", value) for line in body)
     if body:
-        remarks = ((_DIFFERENT, f"the Keras form of `{name}` computes another number: a subclass keeps this one"),)
+        remarks = ((_DIFFERENT, f"the Keras form of `{name}` gives another number: a subclass keeps this one"),)
     if function in ("recall_at_k", "precision_at_k", "sparse_precision_at_k"):
         remarks = (_TIES,)
     given, predictions = _needed(bound, "labels", call), _needed(bound, "predictions", call)
@@ -432,7 +432,7 @@ def _auc(bound: Bound, call: cst.Call) -> tuple[tuple[str, ...], str]:
     curve = string(bound["curve"]) if "curve" in bound else "ROC"
     method = string(bound["summation_method"]) if "summation_method" in bound else "trapezoidal"
     if thresholds is None or curve not in ("ROC", "PR") or method not in _SUMMATION:
-        raise Blocked("TFM502", call, "the arguments of this auc are not literals that tf-migrate knows")
+        raise Blocked("TFM502", call, "the arguments of this auc are not literals")
     arguments = (f"num_thresholds={int(thresholds)}", f'curve="{curve}"')
     if curve == "PR" and method in _PR:
         return arguments, method

@@ -83,7 +83,7 @@ class _Remover(Tracked):
             if (arg.keyword is None and index == 0 and not arg.star) or (
                 arg.keyword is not None and arg.keyword.value == "op"
             ):
-                message = "the value is not logged: mlperf_compliance does that with operations of a graph"
+                message = "the value is no longer logged: mlperf_compliance logs it with graph operations"
                 self.gone.append(Blocked("TFM254", original_node, message))
                 return arg.value
         return updated_node

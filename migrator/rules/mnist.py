@@ -61,18 +61,18 @@ _LOADERS = {
 LOADERS = frozenset(_LOADERS)
 # What a part of the data has beside its two arrays, which the new object has not.
 METHODS = ("next_batch", "epochs_completed", "num_examples")
-_FOLDER = "the folder of the files is left out: Keras keeps MNIST in ~/.keras"
+_FOLDER = "the data folder is dropped: Keras keeps MNIST in ~/.keras"
 
 
 def _load(site: Site) -> cst.BaseExpression:
     new = site.arguments(_LOADERS[site.name], "TFM752")
     if site.name.endswith("load_dataset") and string(new.get("name")) != "mnist":
-        raise Blocked("TFM752", site.original, "of `load_dataset` only MNIST is carried over: read the data yourself")
+        raise Blocked("TFM752", site.original, "`load_dataset` supports only MNIST: read the data yourself")
     for key in ("size", "fake_data", "test_with_fake_data", "dtype", "seed", "source_url"):
         if not is_none(new.get(key)) and not is_false(new[key]):
-            raise Blocked("TFM752", site.original, f"`{key}` of `{site.name}` is not carried over")
+            raise Blocked("TFM752", site.original, f"`{key}` of `{site.name}` is unsupported")
     where = f": {_FOLDER}" if not is_none(new.get("train_dir")) else ""
-    message = f"MNIST comes from `tf.keras.datasets.mnist`, split and scaled as it was{where}"
+    message = f"MNIST now comes from `tf.keras.datasets.mnist`, split and scaled as before{where}"
     site.remarks.append(Blocked("TFM751", site.original, message))
     return expression(call_text(site.helper("load_mnist", _text(site, new)), ()))
 
@@ -83,11 +83,11 @@ def _text(site: Site, given: Mapping[str, cst.BaseExpression]) -> str:
     for key, usual in (("one_hot", False), ("reshape", True)):
         value = given.get(key)
         if value is not None and not is_true(value) and not is_false(value):
-            raise Blocked("TFM752", value, f"`{key}` of `{site.name}` must be True or False here")
+            raise Blocked("TFM752", value, f"`{key}` of `{site.name}` must be a literal True or False")
         chosen[key] = usual if value is None else is_true(value)
     size = given.get("validation_size")
     if size is not None and not isinstance(size, cst.Integer):
-        raise Blocked("TFM752", size, f"`validation_size` of `{site.name}` must be a number here")
+        raise Blocked("TFM752", size, f"`validation_size` of `{site.name}` must be a literal number")
     rows = "images as rows of 784 numbers from 0 to 1" if chosen["reshape"] else "images of numbers from 0 to 1"
     text = _TEXT
     if chosen["one_hot"]:

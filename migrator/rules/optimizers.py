@@ -513,7 +513,7 @@ def _on_keras3(site: Site, keras: str, text: str | None) -> str | None:
     context = site.training
     if text is not None:
         if text not in _TRIED_ON_KERAS_3:
-            raise Blocked("TFM870", site.original, f"`{site.name}` was not tried on Keras 3: leave `--keras 3` out")
+            raise Blocked("TFM870", site.original, f"`{site.name}` is unsupported on Keras 3: leave `--keras 3` out")
         text = _said_on_keras3(text)
     stock = keras == "SGD" and text is None  # adds rows one by one, to the same sum
     if not context.sparse or context.keras.adds_rows or stock:
@@ -660,13 +660,14 @@ _TABLE: dict[str, _Optimizer] = {
     ),
 }
 _REFUSED = {
-    "tf.contrib.opt.AdamWOptimizer": "decay and gradients race in TensorFlow 1, so that no two runs agree (3e-4)",
-    "tf.contrib.opt.MomentumWOptimizer": "decay and gradients race in TensorFlow 1, so that no two runs agree (4e-3)",
-    "tf.contrib.opt.LARSOptimizer": "Keras has no layer-wise rates",
-    "tf.contrib.opt.MovingAverageOptimizer": "moving averages of the weights are not carried over yet",
+    "tf.contrib.opt.AdamWOptimizer": "decay and gradients race in TensorFlow 1, so no two runs agree (3e-4)",
+    "tf.contrib.opt.MomentumWOptimizer": "decay and gradients race in TensorFlow 1, so no two runs agree (4e-3)",
+    "tf.contrib.opt.LARSOptimizer": "Keras has no layer-wise learning rates",
+    "tf.contrib.opt.MovingAverageOptimizer": "moving averages of the weights are unsupported",
     "tf.train.SyncReplicasOptimizer": (
-        "in an Estimator it is not carried over. Where all replicas count, mirrored workers make the same steps: "
-        "remove the wrapper, and give the RunConfig a MultiWorkerMirroredStrategy. None drops slow (backup) workers"
+        "it is unsupported in an Estimator. If all replicas count, mirrored workers make the "
+        "same steps: remove the wrapper, and give the RunConfig a "
+        "MultiWorkerMirroredStrategy. Dropping slow (backup) workers is unsupported"
     ),
 }
 
@@ -736,24 +737,26 @@ def _class(site: Site, known: _Optimizer, bound: Mapping[str, cst.BaseExpression
     """The Keras class, or the subclass of it that the file gets."""
     context, fused = site.training, _fused(site, known)
     if context.sparse and known.dense_only:
-        raise Blocked("TFM401", site.original, f"`{site.name}` on embeddings is not carried over")
+        raise Blocked("TFM401", site.original, f"`{site.name}` on embeddings is unsupported")
     kinds = known if fused is None else fused
     text = kinds.sparse_helper if context.sparse and kinds.sparse_helper is not None else kinds.helper
     why = "its sparse updates" if context.sparse and kinds.sparse_helper is not None else "its arithmetic"
     if text is None and kinds.scheduled_helper is not None and _changes(site, bound.get("learning_rate")):
-        text, why = kinds.scheduled_helper, "a rate that changes"
+        text, why = kinds.scheduled_helper, "a changing learning rate"
     name = stock = f"tf.keras.optimizers.{'' if fused is None else 'legacy.'}{known.keras}"
     if context.keras.number == 3:
         adds_rows, text = text is None, _on_keras3(site, known.keras, text)
         why = _SUM_OF_ROWS if adds_rows else why
     if text is not None:
         name = context.helper(site.name.rpartition(".")[2], text)
-        message = f"`{name}` keeps {why}, which `{stock}` has otherwise"
+        message = f"`{name}` keeps {why}, which `{stock}` does differently"
         context.remark("TFM876" if why == _SUM_OF_ROWS else "TFM410", site.original, message)
     if context.per_replica and context.arguments.get(site.original):
         clipped = _CLIPPED if fused is None else _FUSED_CLIPPED
         name = context.helper(f"Clipped{name.rpartition('.')[2]}", clipped % name)
-        context.remark("TFM410", site.original, f"`{name}` clips the gradients of each replica, Keras would their sum")
+        context.remark(
+            "TFM410", site.original, f"`{name}` clips the gradients of each replica, Keras would clip their sum"
+        )
     if site.original in context.averaging:
         name = _averaging(site, name)
     return name
@@ -763,12 +766,12 @@ def _averaging(site: Site, base: str) -> str:
     """The subclass that keeps moving averages of the weights, too. Raises Blocked (TFM413)."""
     context = site.training
     if context.on_mesh:
-        raise Blocked("TFM413", site.original, "moving averages of the weights are not kept on a mesh")
+        raise Blocked("TFM413", site.original, "moving averages of the weights are unsupported on a mesh")
     text, _ = context.averaging[site.original]
     if context.keras.number == 3:
         text = _said_on_keras3(text)
     name = context.helper(f"Averaged{base.rpartition('.')[2]}", text % base)
-    message = f"`{name}` keeps moving averages of the weights, which `use_ema` would put in their place after `fit`"
+    message = f"`{name}` keeps moving averages of the weights, which `use_ema` would swap in after `fit`"
     context.remark("TFM412", site.original, message)
     return name
 
@@ -800,10 +803,10 @@ def _by_name(site: Site) -> cst.BaseExpression:
     """One of the optimizers that canned Estimators know by name, which the program may be told when it runs."""
     bound = site.arguments(("opt", "learning_rate"), "TFM401")
     if "opt" not in bound or "learning_rate" not in bound:
-        raise Blocked("TFM401", site.original, "`get_optimizer_instance` without a name or a learning rate")
+        raise Blocked("TFM401", site.original, "`get_optimizer_instance` has no name or no learning rate")
     known = string(bound["opt"])
     if known is not None and known not in _NAMED:
-        raise Blocked("TFM401", site.original, f"canned Estimators know no optimizer `{known}`")
+        raise Blocked("TFM401", site.original, f"canned Estimators have no optimizer `{known}`")
     made = {
         name: site.code(
             _optimizer(replace(site, name=symbol, call=cst.Call(site.call.func, [cst.Arg(bound["learning_rate"])])))
@@ -829,10 +832,12 @@ def _of_keras(site: Site) -> cst.BaseExpression:
     if rate is not None:
         args = [arg.with_changes(value=expression(rate)) if _is_rate(i, arg) else arg for i, arg in enumerate(args)]
     if site.original in site.training.averaging:
-        raise Blocked("TFM413", site.original, "moving averages beside an optimizer of Keras: take one of tf.train")
+        raise Blocked(
+            "TFM413", site.original, "moving averages are unsupported with a Keras optimizer: use one of tf.train"
+        )
     if site.training.arguments.get(site.original):
         raise Blocked(
-            "TFM403", site.original, "gradients that are clipped for an optimizer of Keras: give it `clipnorm`"
+            "TFM403", site.original, "clipped gradients are unsupported with a Keras optimizer: pass `clipnorm` to it"
         )
     return site.call.with_changes(func=expression(f"{home}.{name}"), args=args)
 

@@ -150,7 +150,7 @@ def expanded(
         known.add(value.value)
         value = definition(value.value)
     if value is None or not isinstance(value, (cst.Call, cst.IfExp, cst.BooleanOperation)):
-        raise Blocked("TFM701", node, "this partitioner is not one of the three that can be carried over")
+        raise Blocked("TFM701", node, "this partitioner is not one of the three supported ones")
     made = value.visit(_Expanded(local, frozenset(known)))
     assert isinstance(made, cst.BaseExpression)
     return made
@@ -203,13 +203,17 @@ def for_strategy(
     Raises Blocked (TFM701) for what cannot be carried over.
     """
     if "cluster" in names_in(expression):
-        raise Blocked("TFM701", node, "the partitioner reads `cluster`, which is the cluster's spec where it moves to")
+        raise Blocked(
+            "TFM701",
+            node,
+            ("the partitioner reads `cluster`, which becomes the name of the ClusterSpec where it moves to: rename it"),
+        )
     made = _Chosen(node, imports, code, given).choose(expression)
     for call in calls_in(made):
         name = imports.resolve(call.func) or dotted(call.func) or ""
         if name not in _WITHOUT_EFFECT and not name.startswith(("tf.", "math.")):
-            message = f"the partitioner depends on `{code(call)}`, which is called where the strategy is made as well"
-            raise Blocked("TFM701", node, f"{message}: give its value a name outside of the model_fn")
+            message = f"the partitioner calls `{code(call)}`, which would run again where the strategy is created"
+            raise Blocked("TFM701", node, f"{message}: assign its value to a name outside the model_fn")
     return None if is_none(made) else code(made)
 
 
@@ -267,7 +271,9 @@ class _Chosen(cst.CSTTransformer):
                 return self.choose(left)
         if not self._is_made(node):
             what = self.code(node)
-            raise Blocked("TFM701", self.place, f"`{what}` is not one of the three partitioners, nor a choice of one")
+            raise Blocked(
+                "TFM701", self.place, f"`{what}` is not one of the three supported partitioners, nor a choice of one"
+            )
         assert isinstance(node, cst.Call)
         call = self._value(node)
         assert isinstance(call, cst.Call)
@@ -299,7 +305,9 @@ class _Chosen(cst.CSTTransformer):
         owner = dotted(original_node.value)
         if owner is not None and owner == self.given.config:
             if original_node.attr.value != "num_ps_replicas":
-                message = f"the partitioner reads `config.{original_node.attr.value}`: only `num_ps_replicas` is known"
+                message = (
+                    f"the partitioner reads `config.{original_node.attr.value}`: only `num_ps_replicas` is supported"
+                )
                 raise Blocked("TFM701", self.place, message)
             return expression('cluster.num_tasks("ps")')
         if owner is not None and owner == self.given.params and original_node.attr.value != "get":
@@ -320,12 +328,12 @@ class _Chosen(cst.CSTTransformer):
 
     def _param(self, key: str | None, default: cst.BaseExpression | None) -> cst.BaseExpression:
         if key is None:
-            raise Blocked("TFM701", self.place, "the partitioner reads a param whose name is computed")
+            raise Blocked("TFM701", self.place, "the partitioner reads a param with a computed key: write a literal")
         value = self.given.param(key)
         if value is None:
             value = default
         if value is None:
-            raise Blocked("TFM701", self.place, f"the partitioner reads `params` for `{key}`, which is not in them")
+            raise Blocked("TFM701", self.place, f"the partitioner reads `{key}` of `params`, which is missing there")
         return _in_parentheses(value)
 
 
@@ -334,7 +342,7 @@ def _partitioner(site: Site) -> cst.BaseExpression:
     bound = site.arguments(parameters, "TFM701")
     axis = bound.pop("axis", None)
     if axis is not None and number(axis) != 0:
-        raise Blocked("TFM701", site.original, "`axis` is not 0: ParameterServerStrategy splits the first axis only")
+        raise Blocked("TFM701", site.original, "`axis` must be 0: ParameterServerStrategy splits the first axis only")
     texts = {**defaults, **{name: site.code(value) for name, value in bound.items() if not is_none(value)}}
     return expression(call_text(f"{_MODULE}.{keras}", [f"{keywords[p]}={texts[p]}" for p in keywords if p in texts]))
 

@@ -51,7 +51,7 @@ class _Remover(Remover):
             passed = self._passed(node)
             if passed is not None:
                 self._calls[node] = passed
-                message = "the values that `tf.Print` prints are not printed any more: print them in a callback"
+                message = "`tf.Print` is dropped: print these values in a callback"
                 self.gone.append(Blocked("TFM130", node, message))
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:

@@ -57,7 +57,7 @@ def check_mode(function: cst.FunctionDef | cst.Lambda, mode: str | None) -> None
     """Refuses a model_fn that gives its mode another value. Raises Blocked (TFM128)."""
     for binding in bound_in(function):
         if binding.name == mode and binding.form is not Form.PARAMETER:
-            raise Blocked(CODE, binding.node, f"`{mode}` gets another value than the Estimator gave: use another name")
+            raise Blocked(CODE, binding.node, f"`{mode}` is reassigned: use another name")
 
 
 def check_hidden(project: Project, file: ParsedFile, scope: cst.CSTNode) -> None:
@@ -72,9 +72,7 @@ def check_hidden(project: Project, file: ParsedFile, scope: cst.CSTNode) -> None
         read = None if names is None else sorted(name for name in names if elsewhere or name in file.names)
         if read is None or read:
             what = "names" if not read else f"`{read[0]}`"
-            raise Blocked(
-                CODE, node, f"{what} may get another value by {how}, which is not followed: write `name = ...`"
-            )
+            raise Blocked(CODE, node, f"{what} may be reassigned by {how}, which is unsupported: write `name = ...`")
 
 
 def names_behind(scope: cst.CSTNode, nodes: Collection[cst.CSTNode]) -> set[str]:
@@ -95,12 +93,12 @@ def _check(scope: cst.CSTNode, name: str, bindings: list[Binding]) -> None:
             own = set(name_nodes(inside)) | {b.place for b in bindings if path_to(inside, b.node)}
             elsewhere = [b for b in bindings if not path_to(inside, b.node)]
             if elsewhere or any(node not in own for node in name_nodes(scope) if node.value == name):
-                message = f"`{name}` gets a value by {binding.form.value}: write `{name} = ...` in a line of its own"
+                message = f"`{name}` is assigned by {binding.form.value}: write `{name} = ...` on its own line"
                 raise Blocked(CODE, binding.node, message)
         elif binding.form in _OTHER and len({b.form for b in bindings}) > 1:
             if _is_module(name, bindings):
                 continue
-            message = f"`{name}` is bound by {binding.form.value}, but has other values as well: use another name here"
+            message = f"`{name}` is bound by {binding.form.value}, and by other lines: use another name here"
             raise Blocked(CODE, binding.node, message)
 
 

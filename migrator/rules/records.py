@@ -35,7 +35,7 @@ for every text: the operation itself is called. Options of compressed files are 
 def _iterator(site: Site) -> cst.BaseExpression:
     new = site.arguments(("path", "options"), "TFM241")
     if "path" not in new or not is_none(new.get("options")):
-        raise Blocked("TFM241", site.original, "the options of record files are not carried over")
+        raise Blocked("TFM241", site.original, "record file options are unsupported")
     return expression(f"tf.data.TFRecordDataset({site.code(new['path'])}).as_numpy_iterator()")
 
 
@@ -44,7 +44,7 @@ def _split(site: Site) -> cst.BaseExpression:
     source = new.get("source") or new.get("input")
     delimiter = new.get("delimiter") or new.get("sep")
     if source is None or "result_type" in new or (is_none(delimiter) and "skip_empty" in new):
-        raise Blocked("TFM241", site.original, "`tf.string_split` is carried over with a source and a delimiter")
+        raise Blocked("TFM241", site.original, "`tf.string_split` needs a source and a delimiter")
     parts = [f"input={site.code(source)}"]
     if delimiter is None or is_none(delimiter):
         parts.append('delimiter=" "')

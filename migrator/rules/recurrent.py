@@ -227,7 +227,7 @@ def _wrapper(site: Site, dtype: str) -> cst.BaseExpression:
     _check(site, parameters, ("cell", "input_keep_prob", "output_keep_prob", "state_keep_prob", "seed"))
     given = bind(site.call, parameters, site.name, "TFM203")
     if not is_none(given.get("state_keep_prob")) and number(given["state_keep_prob"]) != 1.0:
-        raise Blocked("TFM203", site.original, f"`state_keep_prob` of `{site.name}` is not carried over")
+        raise Blocked("TFM203", site.original, f"`state_keep_prob` of `{site.name}` is unsupported")
     args, phases = [cst.Arg(given["cell"])], set()
     for name in ("input", "output"):
         keep = given.get(f"{name}_keep_prob")
@@ -237,10 +237,10 @@ def _wrapper(site: Site, dtype: str) -> cst.BaseExpression:
         phases.add(site.only_training or chosen is not keep)
         args.append(keyword(f"{name}_rate", rate_of(chosen)))
     if len(phases) > 1:
-        message = f"`{site.name}` drops some in training only and some always, which is not carried over"
+        message = f"`{site.name}` has dropout for training only and dropout that is always active, which is unsupported"
         raise Blocked("TFM203", site.original, message)
     if False in phases:
-        message = "the dropout is at work in evaluation and prediction too, as it was"
+        message = "dropout stays active in evaluation and prediction, as before"
         site.remarks.append(Blocked("TFM222", site.original, message))
         args.append(keyword("always", cst.Name("True")))
     if dtype != "float32":
@@ -269,10 +269,10 @@ def _check(site: Site, parameters: tuple[str, ...], kept: tuple[str, ...] = _KEP
         if name in kept or name in _WITHOUT_MEANING or is_none(value) or is_false(value):
             continue
         if not (name == "state_is_tuple" and is_true(value)):
-            raise Blocked("TFM203", site.original, f"`{name}` of `{site.name}` is not carried over")
+            raise Blocked("TFM203", site.original, f"`{name}` of `{site.name}` is unsupported")
     given = bind(site.original, parameters, site.name, "TFM203").get("state_is_tuple")
     if given is not None and not is_true(given):
-        raise Blocked("TFM203", site.original, f"`state_is_tuple` of `{site.name}` is not carried over")
+        raise Blocked("TFM203", site.original, f"`state_is_tuple` of `{site.name}` is unsupported")
 
 
 def _kept(site: Site, parameters: tuple[str, ...]) -> list[cst.Arg]:

@@ -207,14 +207,14 @@ def check_replicas(region: Mapping[cst.CSTNode, ParsedFile], local: bool, shares
         for call in calls_in(node):
             called = file.imports.resolve(call.func) or ""
             if called == "tf.gradients":
-                message = "`tf.gradients` of a loss is not divided by the number of replicas: take compute_gradients"
+                message = "`tf.gradients` of a loss is not divided by the number of replicas: use compute_gradients"
                 raise Blocked("TFM708", call, message)
             for arg in call.args:
                 name = arg.keyword.value if arg.keyword is not None else ""
                 if local and collected and name.endswith("regularizer") and not is_none(arg.value):
                     found = True
                     if not shares or not called.startswith("tf.layers."):
-                        message = "an Estimator divides what regularizers add by the number of replicas, Keras does not"
+                        message = "an Estimator divides regularization losses by the number of replicas, Keras does not"
                         if called.startswith("tf.layers."):
                             message += ": `--loop custom` does it, without `eval_distribute`"
                         raise Blocked("TFM707", arg.value, message)

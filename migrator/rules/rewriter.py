@@ -171,7 +171,7 @@ def _app_run(site: Site) -> cst.BaseExpression:
     given = next((i for i, arg in enumerate(args) if arg.keyword is None or arg.keyword.value == "main"), None)
     asks = given is None or is_none(args[given].value)
     if asks and site.training.taken and "main" not in site.training.taken:
-        raise Blocked("TFM204", site.original, "`tf.app.run()` calls `main`, and the script has none")
+        raise Blocked("TFM204", site.original, "`tf.app.run()` calls `main`, which this script does not define")
     if given is None:  # the `main` of the script
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")) if args else cst.MaybeSentinel.DEFAULT
         args.insert(0, cst.Arg(cst.Name("main"), comma=comma))
@@ -299,11 +299,11 @@ class Rewriter(Transformer):
         by_name = symbolic.in_network(new, images.helpers_in(self.classes), self.values_of)
         if by_name is not None:
             code = "TFM244" if by_name in self.classes else "TFM240"
-            message = f"the network would call `{by_name}`, which takes no symbolic tensors of Keras"
+            message = f"the network would call `{by_name}`, which rejects symbolic Keras tensors"
             self.problems.append(Blocked(code, place, message))
         asked = symbolic.asked_of_tensors(new)
         if asked is not None:
-            message = f"the network asks a tensor for `{asked}`, which the symbolic tensors of Keras have not"
+            message = f"the network uses `{asked}` of a tensor, which symbolic Keras tensors do not have"
             self.problems.append(Blocked("TFM240", place, message))
         if self.training.keras.symbolic_tensorflow:
             return new
@@ -440,7 +440,7 @@ class Rewriter(Transformer):
             return False
         if is_iterator(node):
             self.problems.append(
-                Blocked("TFM601", node, "the tensors of this iterator are used otherwise than being returned")
+                Blocked("TFM601", node, "these iterator tensors are used, not just returned: do this in `Dataset.map`")
             )
         name = self.imports.tensorflow(node.func)
         if name is None:
@@ -489,7 +489,7 @@ class Rewriter(Transformer):
         """Modules of TensorFlow Hub in the form of TensorFlow 1 need a graph and a session."""
         origin = self.imports.resolve(node.func) or ""
         if origin.startswith("tensorflow_hub.") and origin.rpartition(".")[2] in _HUB:
-            message = f"`{origin}` is TensorFlow Hub for TensorFlow 1: use `hub.KerasLayer` of a TF2 SavedModel"
+            message = f"`{origin}` loads a TensorFlow 1 Hub module: use `hub.KerasLayer` with a TF2 SavedModel"
             self.problems.append(Blocked("TFM175", node, message))
 
     def visit_Assign(self, node: cst.Assign) -> bool:
@@ -570,7 +570,7 @@ class Rewriter(Transformer):
             if object_class is not None:
                 return layers.called_object(self._site(object_class, original_node, updated_node), updated_node)
             if starts_at_zero(original_node, name) and (self.of_keras_models or name is not None):
-                message = "Adagrad by its name starts at 0.0, as in TensorFlow 1.15; TensorFlow 2 starts it at 0.1"
+                message = "Adagrad by name starts at 0.0, as in TensorFlow 1.15; TensorFlow 2 starts it at 0.1"
                 self.remarks.append(Blocked("TFM431", original_node, message))
             if name is None and self.of_keras_models:
                 updated_node = compiled(updated_node, self.values_of)
@@ -581,7 +581,7 @@ class Rewriter(Transformer):
                 self._check_tables()
             if name in _CALLS:
                 if layers.has_phase(name) and original_node not in self._known_objects:
-                    message = f"this `{name}` object is not called where it is made, or under one name of its own"
+                    message = f"this `{name}` object must be called where it is created, or under a single name"
                     raise Blocked("TFM202", original_node, message)
                 site = self._site(name, original_node, updated_node)
                 if name in _NEEDS:
@@ -590,7 +590,10 @@ class Rewriter(Transformer):
                         self.needs.add("absl.flags")
                 return _CALLS[name](site)
             if self.training.keras.number == 3 and keras3.lines_up(name):
-                message = f"`{name}` of Keras 3 gives labels and outputs one shape, where TensorFlow 1 compares a table"
+                message = (
+                    f"`{name}` of Keras 3 broadcasts labels and outputs to one shape, where TensorFlow 1 "
+                    "compares a table"
+                )
                 raise Blocked("TFM870", original_node, f"{message}: leave `--keras 3` out")
             found = home(name)
             if found is not None:
@@ -635,8 +638,8 @@ class Rewriter(Transformer):
         """Refuses lookups that mix the rows of a table; which of the two is rewritten first is not known."""
         for place in [place for table, place in self._mixing if self.splits_all or table in self._split_tables]:
             message = (
-                "a partitioner splits the table, and this lookup gives the ids to its parts in turn: the row of an id "
-                'is not that of its number. Give it `partition_strategy="div"`'
+                "a partitioner splits this table, and the lookup assigns ids to the shards in turn, so "
+                'that ids are not row numbers: pass `partition_strategy="div"`'
             )
             problem = Blocked("TFM796", place, message)
             if problem not in self.problems:
@@ -683,12 +686,10 @@ class Rewriter(Transformer):
             if arg.keyword is None and index >= signature.shared and self.imports.is_of_two(original.func):
                 return updated
             if arg.keyword is None and index >= signature.shared and self.imports.may_be_two(original.func):
-                message = f"argument {index + 1} of `{name}` is another one in TensorFlow 2: give it by name"
+                message = f"argument {index + 1} of `{name}` is a different one in TensorFlow 2: pass it by keyword"
                 raise Blocked("TFM204", arg, message)
             if parameter.only is not None and self.code(arg.value) != parameter.only:
-                message = (
-                    f"`{parameter.old}` of `{name}` may only be {parameter.only}: TensorFlow 2 has no such argument"
-                )
+                message = f"`{parameter.old}` of `{name}` must be {parameter.only}: TensorFlow 2 has no such argument"
                 raise Blocked("TFM204", arg, message)
             if parameter.new is None:
                 continue
@@ -729,14 +730,14 @@ class Rewriter(Transformer):
             return updated_node
         if original_node.value not in self.imports.names:
             if layers.has_phase(self._object_class(original_node)):
-                message = f"`{original_node.value}` is used otherwise than being called"
+                message = f"`{original_node.value}` is used without being called"
                 self.problems.append(Blocked("TFM202", original_node, message))
             return updated_node
         name = self.imports.tensorflow(original_node)
         if name is None:
             return updated_node
         if name == "tf":
-            self.problems.append(Blocked("TFM209", original_node, "TensorFlow itself is used as a value"))
+            self.problems.append(Blocked("TFM209", original_node, "the TensorFlow module itself is used as a value"))
             return updated_node
         return self._reference(name, original_node, updated_node)
 
@@ -757,7 +758,7 @@ class Rewriter(Transformer):
         if (self.of_keras_models or self.moves_averages) and name in _OF_KERAS_MODELS:
             return cst.parse_expression(name)
         if name in _KEPT:
-            message = f"`{name.rpartition('.')[2]}` is no public name: TensorFlow 2.21 has it, a later one may not"
+            message = f"`{name.rpartition('.')[2]}` is a private name: TensorFlow 2.21 has it, a later one may not"
             self.remarks.append(Blocked("TFM259", original, message))
             return updated
         for prefix in _FLAGS:

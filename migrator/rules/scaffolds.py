@@ -97,15 +97,16 @@ def read_scaffolds(
         checkpoints = [
             _check_scaffold(file, function, value) for value in _values(file, function, given) if not is_none(value)
         ]
-        remark = Blocked("TFM854", given, "the scaffold is left out: it says how checkpoints are kept")
+        remark = Blocked("TFM854", given, "the scaffold is dropped: it configures how checkpoints are kept")
         if AVERAGES in checkpoints:
             if set(checkpoints) != {AVERAGES}:
-                raise Blocked("TFM413", given, "moving averages that are restored only under a condition")
-            remark = Blocked(AVERAGES, given, "moving averages take the place of the weights that are evaluated")
+                raise Blocked("TFM413", given, "moving averages are restored only under a condition")
+            remark = Blocked(AVERAGES, given, "moving averages replace the evaluated weights")
         elif any(checkpoints):
             message = (
-                "checkpoints hold the objects of this saver under the same names; where they are restored, an "
-                "optimizer beside the step has 0 iterations: assign it the step to train on"
+                "checkpoints hold this saver's objects under the same names; where they are restored, "
+                "an optimizer saved next to the step has 0 iterations: assign it the step to continue "
+                "training"
             )
             remark = Blocked(_OBJECTS, given, message)
         remarks.append(remark)
@@ -116,11 +117,11 @@ def _check_scaffold(file: ParsedFile, function: cst.FunctionDef | cst.Module, no
     """What a scaffold saves: a `tf.train.Checkpoint` (TFM183), AVERAGES, nothing of note. Raises Blocked (TFM855)."""
     saves = ""
     if not isinstance(node, cst.Call) or file.imports.resolve(node.func) not in SCAFFOLDS:
-        message = "this is not a `tf.train.Scaffold` made in the model_fn"
+        message = "this is not a `tf.train.Scaffold` created in the model_fn"
         if isinstance(node, cst.Name) and any(f.name.value == node.value for f in functions_in(function)):
             message = (
-                f"`{node.value}` is a function that may restore variables: "
-                "call `tf.train.init_from_checkpoint` in the model_fn itself, and leave the `scaffold_fn` out"
+                f"`{node.value}` is a function that may restore variables: call "
+                "`tf.train.init_from_checkpoint` in the model_fn, and remove the `scaffold_fn`"
             )
         raise Blocked("TFM855", node, message)
     bound = bind(node, _SCAFFOLD, "tf.train.Scaffold", "TFM855")
@@ -128,10 +129,10 @@ def _check_scaffold(file: ParsedFile, function: cst.FunctionDef | cst.Module, no
         if is_none(value) or key == "summary_op":
             continue
         if key == "init_fn":
-            message = "the scaffold's `init_fn` may change where the training starts: `warm_start_from` is carried over"
+            message = "the scaffold's `init_fn` may change the initial weights: use `warm_start_from`"
             raise Blocked("TFM855", value, message)
         if key != "saver":
-            raise Blocked("TFM855", value, f"the scaffold's `{key}` may change the training: it is not carried over")
+            raise Blocked("TFM855", value, f"the scaffold's `{key}` may change the training, and is unsupported")
         for saver in _values(file, function, value):
             made = saver.func if isinstance(saver, cst.Call) and isinstance(value, cst.Name) else None
             if made is not None and file.imports.resolve(made) == _CHECKPOINT:
@@ -149,11 +150,11 @@ def check_saved(
 ) -> None:
     """Refuses a Checkpoint whose objects a model cannot have under the same names (TFM855)."""
     if not objects:
-        raise Blocked("TFM855", place, "the objects of this saver are not written out, by name")
+        raise Blocked("TFM855", place, "the objects of this saver are not literal keyword arguments")
     called = {call.func.value for call in calls_in(function.body) if isinstance(call.func, cst.Name)}
     for name, kind, node in objects:
         if name in _OF_MODELS and (name, kind) != ("optimizer", "optimizer"):
-            raise Blocked("TFM855", node, f"a Keras model has a `{name}` of its own: give the object another name")
+            raise Blocked("TFM855", node, f"a Keras model has its own `{name}`: rename the object")
         if not kind and not (isinstance(node, cst.Name) and node.value in called):
             message = f"`{file.code(node)}` is neither the global step, nor the optimizer, nor a model called here"
             raise Blocked("TFM855", node, message)
@@ -178,13 +179,13 @@ def _check_saver(file: ParsedFile, function: cst.FunctionDef | cst.Module, node:
         return False
     averages = False
     if not isinstance(node, cst.Call) or file.imports.resolve(node.func) not in SAVERS:
-        message = "this saver is no `tf.train.Saver`: its checkpoints have other names, which other code may read"
+        message = "this saver is not a `tf.train.Saver`: its checkpoints use other names, which other code may read"
         raise Blocked("TFM855", node, message)
     for key, value in bind(node, _SAVER, "tf.train.Saver", "TFM855").items():
         if key == "var_list" and _are_averages(file, function, value):
             averages = True
         elif key not in _KEEPING and not is_none(value):
-            raise Blocked("TFM855", value, f"`{key}` of the saver: checkpoints of the new program hold everything")
+            raise Blocked("TFM855", value, f"`{key}` of the saver is dropped: new checkpoints hold everything")
     return averages
 
 

@@ -157,7 +157,7 @@ def step_argument(call: cst.Call, name: str) -> cst.BaseExpression | None:
 def _schedule(site: Site) -> cst.BaseExpression:
     context = site.training
     if context.step is None and site.original not in context.schedules:
-        raise Blocked("TFM402", site.original, f"`{site.name}` is not the rate of an optimizer")
+        raise Blocked("TFM402", site.original, f"`{site.name}` is not the learning rate of an optimizer")
     known = _FUNCTIONS[site.name]
     bound = site.arguments(known.parameters, "TFM402")
     step = bound.pop(known.step, None)
@@ -196,12 +196,12 @@ def _global_step(site: Site) -> cst.BaseExpression:
     if site.original in site.training.steps:
         return site.call
     if site.training.step is None:
-        raise Blocked("TFM402", site.original, "the global step is used for more than the training")
+        raise Blocked("TFM402", site.original, "the global step is not used by the training alone")
     return cst.Name(site.training.step)
 
 
 def _refused(site: Site) -> cst.BaseExpression:
-    raise Blocked("TFM402", site.original, "a rate with random noise cannot be the same twice")
+    raise Blocked("TFM402", site.original, "a learning rate with random noise cannot be reproduced")
 
 
 def _cond(site: Site) -> cst.BaseExpression:

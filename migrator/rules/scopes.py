@@ -48,7 +48,7 @@ def read_scopes(node: cst.With, imports: ImportMap, own: OwnWeights) -> dict[cst
 
 def _read(item: cst.WithItem, imports: ImportMap, own: OwnWeights) -> Scope:
     if item.asname is not None and item.item not in own.unread:
-        raise Blocked("TFM705", item, "the variable scope is given a name with `as`, which is read")
+        raise Blocked("TFM705", item, "the variable scope is bound with `as`, and that name is read")
     assert isinstance(item.item, cst.Call)
     bound = bind(item.item, _PARAMETERS, "tf.variable_scope", "TFM705")
     for key, value in bound.items():
@@ -56,7 +56,7 @@ def _read(item: cst.WithItem, imports: ImportMap, own: OwnWeights) -> Scope:
             continue
         carried = item.item in own.scopes and key in ("reuse", "initializer", "regularizer")
         if not carried and not is_none(value) and not (key == "reuse" and is_false(value)):
-            raise Blocked("TFM705", value, f"the variable scope sets `{key}`: give it to the layers inside")
+            raise Blocked("TFM705", value, f"the variable scope sets `{key}`: pass it to the layers inside")
     name, default = bound.get("name_or_scope"), bound.get("default_name")
     if is_none(name):
         name = default
@@ -82,10 +82,10 @@ def _name_scope(site: Site) -> cst.BaseExpression:
     if is_none(name):
         name = default
     elif not is_none(default) and string(name) is None:
-        message = "`default_name` of `tf.name_scope` counts when the name is None, which is not known here"
+        message = "`default_name` of `tf.name_scope` applies if the name is None, which cannot be told here"
         raise Blocked("TFM204", default, message)
     if name is None or is_none(name):
-        raise Blocked("TFM204", site.original, "`tf.name_scope` without a name")
+        raise Blocked("TFM204", site.original, "`tf.name_scope` has no name")
     if len(site.call.args) == 1 and site.call.args[0].keyword is None:
         return site.call
     return site.call.with_changes(args=[cst.Arg(name)], whitespace_before_args=cst.SimpleWhitespace(""))

@@ -68,9 +68,9 @@ def _writer(site: Site) -> cst.BaseExpression:
     given = site.arguments(_PARAMETERS, "TFM252")
     for key in ("graph", "graph_def", "session"):
         if not is_none(given.get(key)):
-            raise Blocked("TFM252", given[key], f"`{key}` of a FileWriter is not carried over")
+            raise Blocked("TFM252", given[key], f"`{key}` of a FileWriter is unsupported")
     if "logdir" not in given:
-        raise Blocked("TFM252", site.original, "a FileWriter without a folder")
+        raise Blocked("TFM252", site.original, "a FileWriter has no logdir")
     arguments = [site.code(given["logdir"])]
     if "max_queue" in given:
         arguments.append(f"max_queue={site.code(given['max_queue'])}")
@@ -120,19 +120,19 @@ def _write(
     assert isinstance(call.func, cst.Attribute)
     method = call.func.attr.value
     if method != "add_summary":
-        raise Blocked("TFM252", call, f"`{method}` of a FileWriter is not carried over")
+        raise Blocked("TFM252", call, f"`{method}` of a FileWriter is unsupported")
     around = path_to(file.module, call)
     line = around[-3] if len(around) > 3 else None
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or not isinstance(around[-2], cst.Expr):
-        raise Blocked("TFM252", call, "this line does more than to write a summary")
+        raise Blocked("TFM252", call, "this line does more than write a summary")
     given = bind(call, ("summary", "global_step"), method, "TFM252")
     summary, step = given.get("summary"), given.get("global_step")
     if summary is None or step is None or is_none(step):
-        raise Blocked("TFM252", call, "a summary without a step")
+        raise Blocked("TFM252", call, "a summary has no step")
     function = next((n for n in reversed(around) if isinstance(n, cst.FunctionDef)), file.module)
     values = values_given(function, summary.value) if isinstance(summary, cst.Name) else [summary]
     if not values or not all(_is_message(file, value) for value in values):
-        raise Blocked("TFM252", summary, "it is not seen here that this is a `tf.Summary`")
+        raise Blocked("TFM252", summary, "cannot tell that this is a `tf.Summary`")
     indent = file.module.default_indent
     message = f"{rewrite(summary)}.SerializeToString()"
     write = layout("tf.summary.experimental.write_raw_pb", [message, f"step={rewrite(step)}"], indent, 2)

@@ -68,7 +68,7 @@ def check_compat_names(file: ModernFile) -> Iterable[Change]:
         made = _call_behind(file, given)
         name = file.parsed.imports.resolve(made.func) if made is not None else None
         if given is not None and name is not None and name.startswith(_OPTIMIZERS) and name.endswith("Optimizer"):
-            yield Change("TFM712", given, f"Keras 3 takes no optimizer of tf.compat.v1 ({name})", keras_2=True)
+            yield Change("TFM712", given, f"Keras 3 does not accept tf.compat.v1 optimizers ({name})", keras_2=True)
 
 
 def check_partitioners(file: ModernFile) -> Iterable[Change]:
@@ -105,12 +105,12 @@ def _partitioner(file: ModernFile, made: cst.Call) -> Iterable[Change]:
         return
     axis = bound.pop("axis", None)
     if axis is not None and number(axis) != 0:
-        message = "a ParameterServerStrategy divides the first axis of a variable only: leave `axis` out"
+        message = "a ParameterServerStrategy splits the first axis of a variable only: remove `axis`"
         yield Change("TFM745", axis, message, severity=Severity.MANUAL)
         return
     spelled = spelled_here(file, made.func, f"{_MODULE}.{new}")
     if spelled is None:
-        message = f"`{code}` is `{_MODULE}.{new}` now: import tensorflow as tf, and use that"
+        message = f"`{code}` is now `{_MODULE}.{new}`: import tensorflow as tf, and use that"
         yield Change("TFM745", made, message, severity=Severity.MANUAL)
         return
     values = {name: cst.parse_expression(text) for name, text in defaults.items()} | bound

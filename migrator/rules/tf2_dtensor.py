@@ -258,8 +258,9 @@ def check_distribution(file: ModernFile) -> Iterable[Change]:
         name = imports.resolve(call.func) or ""
         if name.startswith(("keras.distribution.", "tf.keras.distribution.")):
             message = (
-                f"`{file.parsed.code(call.func)}` has no effect on the TensorFlow backend: nothing is sharded. Use "
-                "tf.distribute.MirroredStrategy, tf.experimental.dtensor, or Keras 3 on JAX"
+                f"`{file.parsed.code(call.func)}` has no effect on the TensorFlow backend, and nothing "
+                "is sharded: use tf.distribute.MirroredStrategy, tf.experimental.dtensor, or Keras 3 "
+                "on JAX"
             )
             yield Change("TFM776", call, message, severity=Severity.MANUAL)
             return
@@ -273,7 +274,7 @@ def _names(file: ModernFile) -> Iterable[Change]:
         name = file.name(call.func) or ""
         last = name.rpartition(".")[2]
         if name == f"{_KERAS}.layout_map_scope" and len(call.args) == 1:
-            yield Change("TFM770", call, "`layout_map_scope` is a method of the LayoutMap now", _scope)
+            yield Change("TFM770", call, "`layout_map_scope` is now a method of LayoutMap", _scope)
         elif name in (f"{_CORE}.initialize_multi_client", f"{_CORE}.initialize_tpu_system"):
             message = f"`{last}` is `initialize_accelerator_system` now"
             kind = "TPU" if last == "initialize_tpu_system" else None
@@ -281,7 +282,7 @@ def _names(file: ModernFile) -> Iterable[Change]:
         elif name == f"{_CORE}.run_on" and len(call.args) == 1:
             layout = (file.made_by(call.args[0].value) or "").startswith(f"{_CORE}.Layout")
             if layout:
-                message = "a mesh is taken only, not a layout"
+                message = "`run_on` now takes a mesh, not a layout"
                 yield Change("TFM770", call.args[0], message, _mesh_of)
         elif name == f"{_CORE}.create_distributed_mesh":
             for arg in call.args:
@@ -309,16 +310,16 @@ def _imported(file: ModernFile, statement: cst.ImportFrom) -> Iterable[Change]:
     for alias in statement.names:
         name = f"{module}.{dotted(alias.name)}"
         if name in _MOVED:
-            message = f"import `{_MOVED[name]}` in the place of `{dotted(alias.name)}`, and call it so"
+            message = f"import `{_MOVED[name]}` instead of `{dotted(alias.name)}`, and call it by that name"
             yield Change("TFM771", alias, message, severity=Severity.MANUAL)
         elif name == f"{_KERAS}.layout_map_scope":
             if len(statement.names) == 1:
-                message = "`layout_map_scope` is a method of the LayoutMap now"
+                message = "`layout_map_scope` is now a method of LayoutMap"
                 yield Change("TFM770", file.parsed.parents[statement], message, _removed)
             else:
-                yield Change("TFM770", statement, "`layout_map_scope` is a method of the LayoutMap now", _without_scope)
+                yield Change("TFM770", statement, "`layout_map_scope` is now a method of LayoutMap", _without_scope)
         elif module.startswith("keras.dtensor"):
-            message = "the package `keras` of TensorFlow 2.16 and newer is Keras 3: import this from `tensorflow.keras`"
+            message = "the package `keras` is Keras 3 since TensorFlow 2.16: import this from `tensorflow.keras`"
             yield Change("TFM771", alias, message, severity=Severity.MANUAL)
 
 
@@ -379,7 +380,7 @@ def _keras(file: ModernFile) -> Iterable[Change]:
                 message = f"`{given}` is gone: {_NO_ARGUMENTS[given]}"
                 yield Change("TFM771", arg, message, severity=Severity.MANUAL)
         if name in _ADAM and len(call.args) > 4 and not any(arg.keyword or arg.star for arg in call.args[:5]):
-            message = "the fifth argument is `amsgrad`, which has another place in tf_keras 2.21"
+            message = "the fifth argument is `amsgrad`, which moved in tf_keras 2.21: it is a keyword argument now"
             yield Change("TFM770", call.args[4], message, _amsgrad)
 
 
@@ -419,12 +420,12 @@ def _shapes(file: ModernFile) -> Iterable[Change]:
         index = _index(around) if isinstance(around, cst.Subscript) and around.value is node else None
         if index is not None:
             axis = file.parsed.code(index)
-            message = f"`shape` of a layout is that of its mesh: the shards are `num_shards({axis})`"
+            message = f"`shape` of a layout is now its mesh's: `num_shards({axis})` is the number of shards"
             yield Change("TFM772", around, message, _num_shards, severity=Severity.REVIEW)
         else:
             message = (
-                "`shape` of a layout is that of its mesh, and was the number of shards of each axis until TensorFlow "
-                "2.11: use `num_shards(axis)`, or `mesh.shape()` where the mesh is meant"
+                "`shape` of a layout is now its mesh's; until TensorFlow 2.11 it was the number of "
+                "shards per axis: use `num_shards(axis)`, or `mesh.shape()` if the mesh is meant"
             )
             yield Change("TFM772", node, message, severity=Severity.REVIEW)
 
@@ -471,8 +472,8 @@ def _counters(file: ModernFile) -> Iterable[Change]:
             if node not in told and (name in numbers or name in counted.entries):
                 told.add(node)
                 message = (
-                    f"`{name}` is a Python number: a tf.function counts it up only when it is traced. "
-                    f"Make it a DVariable and write `{name}.assign_add(1.0)` (TFM773's page has the lines)"
+                    f"`{name}` is a Python number, which a tf.function increments only when traced: make it "
+                    f"a DVariable and write `{name}.assign_add(1.0)` (see TFM773)"
                 )
                 yield Change("TFM773", node, message, severity=Severity.REVIEW)
 
@@ -623,8 +624,9 @@ def _gradients(file: ModernFile) -> Iterable[Change]:
         for call in calls:
             if isinstance(call.func, cst.Attribute) and call.func.attr.value == "gradient" and len(call.args) == 2:
                 message = (
-                    "an optimizer reads its moments after assigning them, and gets the old ones where a gradient does "
-                    "not lie as its variable: relayout every gradient to its variable's layout first"
+                    "this optimizer reads its moments after assigning them, and gets the old values if a "
+                    "gradient's layout differs from its variable's: relayout every gradient to its "
+                    "variable's layout first"
                 )
                 yield Change("TFM777", call, message, severity=Severity.REVIEW)
 
@@ -648,8 +650,8 @@ def _embeddings(file: ModernFile) -> Iterable[Change]:
     for call in file.calls:
         if file.name(call.func) == "tf.keras.layers.Embedding":
             message = (
-                "the sparse gradient of an embedding raises on a mesh, or trains to other weights without an error: "
-                "apply `tf.convert_to_tensor(gradient)`"
+                "the sparse gradient of an embedding raises on a mesh, or silently trains to other "
+                "weights: apply `tf.convert_to_tensor(gradient)`"
             )
             yield Change("TFM779", call, message, severity=Severity.REVIEW)
 
@@ -671,10 +673,10 @@ def _metrics(file: ModernFile) -> Iterable[Change]:
         if keyword(call, "mesh") is not None or any(arg.star for arg in call.args):
             continue
         if mesh is not None and _sees(file, call, mesh[1]):
-            message = f"a metric that is given DTensors needs their mesh: `mesh={mesh[0]}` is added"
+            message = f"a metric on DTensors needs their mesh: `mesh={mesh[0]}` is added"
             yield Change("TFM778", call, message, partial(_with_mesh, mesh[0]), Severity.REVIEW, keras_2=True)
         else:
-            message = "a metric that is given DTensors reports wrong values without their mesh: pass mesh="
+            message = "a metric on DTensors reports wrong values without their mesh: pass `mesh=`"
             yield Change("TFM778", call, message, severity=Severity.REVIEW)
 
 
@@ -747,7 +749,7 @@ def _twice(
 ) -> Iterable[Change]:
     if before is not None and not before.deep_equals(value):
         old, new = file.parsed.code(before), file.parsed.code(value)
-        message = f"`{name}` is {new} from here on, and {old} is never used: was another name meant?"
+        message = f"`{name}` is {new} from here on, and its value {old} is never used: check the name"
         yield Change("TFM774", node, message, severity=Severity.REVIEW)
 
 
@@ -850,10 +852,13 @@ def _last_batch(file: ModernFile, call: cst.Call, size: int | None, many: int) -
     assert isinstance(call.func, cst.Attribute)
     rows = _rows(file, call.func.value)
     if rows is None or size is None or not many:
-        message = "the last batch may not divide by the mesh, which is an error: pass drop_remainder=True, or make sure"
+        message = (
+            "the last batch may not be divisible by the mesh, which is an error: pass "
+            "drop_remainder=True, or make sure that it is"
+        )
         yield Change("TFM775", call, message, severity=Severity.REVIEW)
     elif rows % size % many:
-        message = f"the last batch of {rows % size} cannot be split into {many} equal parts: it is dropped now"
+        message = f"the last batch of {rows % size} cannot be split into {many} equal parts, and is now dropped"
         edit = _drop if keyword(call, "drop_remainder") is None and len(call.args) == 1 else None
         severity = Severity.MANUAL if edit is None else Severity.REVIEW
         yield Change("TFM775", call, message, edit, severity)

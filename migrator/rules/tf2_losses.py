@@ -36,7 +36,7 @@ raises ValueError for `"auto"` ("Invalid value for argument `reduction`"). A fil
 
 _AUTO = ("tf.keras.losses.Reduction.AUTO", "tf.losses.Reduction.AUTO")
 _LOSSES = ("tf.keras.losses.", "tf.losses.")
-_MESSAGE = "the reduction AUTO is SUM_OVER_BATCH_SIZE now"
+_MESSAGE = "the reduction AUTO is now SUM_OVER_BATCH_SIZE"
 
 
 def check_reductions(file: ModernFile) -> Iterable[Change]:
@@ -46,7 +46,7 @@ def check_reductions(file: ModernFile) -> Iterable[Change]:
             continue
         around = file.parsed.parents.get(node)
         if isinstance(around, (cst.Comparison, cst.ComparisonTarget, cst.Element)):
-            yield Change("TFM712", node, "no loss of Keras 3 has the reduction AUTO", keras_2=True)
+            yield Change("TFM712", node, "Keras 3 losses have no AUTO reduction", keras_2=True)
         else:
             yield Change("TFM744", node.attr, _MESSAGE, lambda _: cst.Name("SUM_OVER_BATCH_SIZE"))
     for call in file.calls:

@@ -70,7 +70,7 @@ _GENERATORS = {
 _KERAS_2 = ("workers", "use_multiprocessing", "max_queue_size")
 _METRICS = "tf.keras.metrics."
 _CLASSES = {
-    "predict_classes": "take tf.argmax(model.predict(x), axis=-1), or model.predict(x) > 0.5 after one sigmoid",
+    "predict_classes": "use tf.argmax(model.predict(x), axis=-1), or model.predict(x) > 0.5 after one sigmoid",
     "predict_proba": "use model.predict",
 }
 
@@ -79,10 +79,10 @@ def check_models(file: ModernFile) -> Iterable[Change]:
     """Calls of methods of models and metrics."""
     for call in file.calls:
         if keyword(call, "period") is not None and file.name(call.func) == "tf.keras.callbacks.ModelCheckpoint":
-            yield Change("TFM712", call.func, "`period` of a ModelCheckpoint is Keras 2's", keras_2=True)
+            yield Change("TFM712", call.func, "`period` of ModelCheckpoint exists on Keras 2 only", keras_2=True)
         scale = keyword(call, "loss_scale")
         if scale is not None and (file.name(call.func) or "").endswith(".Policy"):
-            message = "a Policy has no `loss_scale` any more: give it to a tf.keras.mixed_precision.LossScaleOptimizer"
+            message = "Policy no longer takes `loss_scale`: pass it to a tf.keras.mixed_precision.LossScaleOptimizer"
             yield Change("TFM711", scale, message, severity=Severity.MANUAL)
         if not isinstance(call.func, cst.Attribute):
             continue
@@ -90,20 +90,20 @@ def check_models(file: ModernFile) -> Iterable[Change]:
         if method in _GENERATORS:
             new, parameters = _GENERATORS[method]
             if any(arg.star for arg in call.args) or len(call.args) > len(parameters):
-                message = f"`{method}` is `{new}` now, whose arguments stand in another order: write them out"
+                message = f"`{method}` is now `{new}`, whose arguments have another order: write them out"
                 yield Change("TFM711", call, message, severity=Severity.MANUAL)
                 continue
             given = {arg.keyword.value for arg in call.args if arg.keyword} | set(parameters[: len(call.args)])
             edit = partial(_by_name, new, parameters)
-            yield Change("TFM714", call, f"`{method}` is `{new}` now", edit, keras_2=not given.isdisjoint(_KERAS_2))
+            yield Change("TFM714", call, f"`{method}` is now `{new}`", edit, keras_2=not given.isdisjoint(_KERAS_2))
         elif method in _CLASSES and call.args:
-            message = f"`{method}` is gone since TensorFlow 2.6: {_CLASSES[method]}"
+            message = f"`{method}` was removed in TensorFlow 2.6: {_CLASSES[method]}"
             yield Change("TFM714", call, message, severity=Severity.MANUAL)
         elif method in ("fit", "evaluate", "predict") and any(keyword(call, name) is not None for name in _KERAS_2):
-            message = "`workers`, `use_multiprocessing` and `max_queue_size` are those of the data on Keras 3"
+            message = "`workers`, `use_multiprocessing` and `max_queue_size` are arguments of the dataset on Keras 3"
             yield Change("TFM712", call.func.attr, message, keras_2=True)
         elif method == "reset_states" and (file.made_by(owner) or "").startswith("tf.keras.metrics."):
-            yield Change("TFM715", call.func.attr, "`reset_states` is `reset_state` now", _reset_state)
+            yield Change("TFM715", call.func.attr, "`reset_states` is now `reset_state`", _reset_state)
 
 
 def check_metrics(file: ModernFile) -> Iterable[Change]:
@@ -113,12 +113,12 @@ def check_metrics(file: ModernFile) -> Iterable[Change]:
         return
     if resets.is_plain():
         for name in resets.methods:
-            message = "a metric is reset by `reset_state` now: Keras 3 never calls `reset_states`"
+            message = "`reset_states` is now `reset_state`: Keras 3 calls only that"
             yield Change("TFM715", name, message, _reset_state)
         for name in resets.calls:
-            yield Change("TFM715", name, "`reset_states` is `reset_state` now", _reset_state)
+            yield Change("TFM715", name, "`reset_states` is now `reset_state`", _reset_state)
     else:
-        message = "Keras 3 never calls `reset_states` of this metric, and who else does is not plain"
+        message = "Keras 3 never calls `reset_states` of this metric, and other code may"
         first = next(iter((*resets.methods, *resets.super_of_both, *resets.calls)))
         yield Change("TFM712", first, message, keras_2=True)
 

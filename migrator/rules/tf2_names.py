@@ -438,7 +438,7 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
         if name.startswith("tf.distribute.") and last in _KERAS_2_STRATEGIES and uses_keras:
             yield Change("TFM712", call, f"Keras 3 does not train on a {last} as Keras 2 does", keras_2=True)
         if _is_method(call, "fit") and on_tpu:
-            message = "nobody has seen `fit` of Keras 3 train on a TPUStrategy here, that of Keras 2 does"
+            message = "`fit` on a TPUStrategy was tested with Keras 2 only"
             yield Change("TFM712", call, message, keras_2=True)
         prefetch = keyword(call, "experimental_prefetch_to_device")
         if name == "tf.distribute.InputOptions" and prefetch is not None and prefetch.keyword is not None:
@@ -456,21 +456,28 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
             yield Change("TFM710", older.keyword, message, lambda _: cst.Name("steps_per_execution"))
         steps = keyword(call, "steps_per_execution") or older
         if steps is not None and uses_keras and in_replicas and not _is_one(steps.value):
-            yield Change("TFM712", call, "Keras 3 fails on several steps in one execution on replicas", keras_2=True)
+            yield Change(
+                "TFM712", call, "Keras 3 does not support several steps per execution on replicas", keras_2=True
+            )
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS:
             old, new = call.func.attr.value, _METHODS[call.func.attr.value]
             yield Change("TFM710", call.func.attr, f"`{old}` is `{new}` now", lambda _, new=new: cst.Name(new))  # type: ignore[misc]
         if isinstance(call.func, cst.Attribute) and call.func.attr.value == "experimental_make_numpy_dataset":
             dataset = spelled_here(file, call.func, "tf.data.Dataset.from_tensor_slices")
             if dataset is None or len(call.args) != 1:
-                yield Change("TFM711", call, "use tf.data.Dataset.from_tensor_slices", severity=Severity.MANUAL)
+                yield Change(
+                    "TFM711",
+                    call,
+                    "`experimental_make_numpy_dataset` is gone: use tf.data.Dataset.from_tensor_slices",
+                    severity=Severity.MANUAL,
+                )
             else:
                 message = f"`experimental_make_numpy_dataset` is `{dataset}` now"
                 yield Change("TFM710", call.func, message, lambda _, d=dataset: cst.parse_expression(d))  # type: ignore[misc]
     has_steps = uses_keras and any(file.runs_on_replicas(call) for call in file.calls)
     if has_steps and not _applies_as_keras_3(file) and not refused_by_keras_2(file):
         first = file.on_replicas[0]
-        message = "losses in a replica's step are scaled another way on Keras 3"
+        message = "Keras 3 scales the losses of replica steps differently"
         yield Change("TFM712", first.name, message, keras_2=True)
 
 
@@ -494,7 +501,7 @@ def _applies_as_keras_3(file: ModernFile) -> bool:
 def _older_arguments(file: ModernFile, call: cst.Call, last: str) -> Iterable[Change]:
     first, second = ("communication", "cluster_resolver") if last.startswith("Multi") else ("tpu_cluster_resolver", "")
     if any(arg.star for arg in call.args):
-        message = f"the arguments of {last} have other names now: write them out"
+        message = f"the arguments of {last} were renamed: write them out"
         yield Change("TFM711", call, message, severity=Severity.MANUAL)
         return
     if last == "TPUStrategy":
@@ -507,10 +514,10 @@ def _older_arguments(file: ModernFile, call: cst.Call, last: str) -> Iterable[Ch
         name = arg.keyword.value if arg.keyword is not None else (first, second)[position]
         if name == "communication":
             options = spelled_here(file, call.func, f"{_EXPERIMENTAL}CommunicationOptions")
-            message = "`communication` is one of the `communication_options` now"
+            message = "`communication` is now one of the `communication_options`"
             yield Change("TFM710", arg, message, partial(_communication, options or "tf"))
         elif arg.keyword is None:
-            yield Change("TFM710", arg, f"the second argument is `{name}`", partial(_by_keyword, name))
+            yield Change("TFM710", arg, f"the second argument is now passed as `{name}`", partial(_by_keyword, name))
 
 
 def _communication(options: str, node: cst.CSTNode) -> cst.CSTNode:

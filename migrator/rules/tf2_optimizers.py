@@ -46,7 +46,7 @@ _DEFAULT_RATE = {"SGD": "0.01"}
 _SETTERS = ("LearningRateScheduler", "ReduceLROnPlateau", ".lr", ".learning_rate")
 
 
-_INSTEAD = {"lr": "name it `learning_rate`", "decay": "give an InverseTimeDecay as `learning_rate`"}
+_INSTEAD = {"lr": "rename it `learning_rate`", "decay": "pass an InverseTimeDecay as `learning_rate`"}
 _OLDER_KEY = re.compile(r"[\"'](lr|decay)[\"']\s*[:\]]|\bdict\([^()]*\b(lr|decay)=")
 
 
@@ -63,10 +63,12 @@ def check_optimizers(file: ModernFile) -> Iterable[Change]:
             yield from _otherwise(call, name.rpartition(".")[2], rate is not None or decay is not None)
         if decay is not None and not legacy:
             if _has_schedule(file, call):
-                message = "`decay` is gone, and this rate is a schedule already: write one that is both"
+                message = (
+                    "`decay` is gone, and this learning rate is already a schedule: write one schedule that does both"
+                )
                 yield Change("TFM713", decay, message, severity=Severity.MANUAL)
             elif number(decay.value) != 0 and any(word in file.parsed.bare for word in _SETTERS):
-                message = "`decay` is gone, and a schedule in its place cannot be set by a callback: choose one of both"
+                message = "`decay` is gone, and a callback cannot set a schedule in its place: keep one of the two"
                 yield Change("TFM713", decay, message, severity=Severity.MANUAL)
             else:
                 yield _without_decay(call, name.rpartition(".")[2], decay)
@@ -92,10 +94,10 @@ def _unpacked(file: ModernFile, call: cst.Call) -> Iterable[Change]:
             if text == "lr" and here:
                 yield Change("TFM713", key, "`lr` is `learning_rate` now", _longer)
             elif text in ("lr", "decay"):
-                message = f"an optimizer is given `{text}` by `**`, which Keras 3 does not take: {_INSTEAD[text]}"
+                message = f"`**` passes `{text}` to an optimizer, which Keras 3 rejects: {_INSTEAD[text]}"
                 yield Change("TFM713", arg, message, severity=Severity.MANUAL)
         if not keys and _OLDER_KEY.search(file.parsed.bare):
-            message = "an optimizer of Keras 3 takes neither `lr` nor `decay`: see what `**` gives it"
+            message = "Keras 3 optimizers take neither `lr` nor `decay`: check what `**` passes"
             yield Change("TFM713", arg, message, severity=Severity.REVIEW)
 
 
@@ -117,10 +119,10 @@ def _otherwise(call: cst.Call, name: str, older: bool) -> Iterable[Change]:
     """Nadam or RMSprop, whose formula is another since TensorFlow 2.11; `older` calls were written before."""
     gone = keyword(call, "schedule_decay")
     if gone is not None:
-        message = "`schedule_decay` is gone: tf.keras.optimizers.legacy.Nadam of Keras 2 takes it"
+        message = "`schedule_decay` is gone: use tf.keras.optimizers.legacy.Nadam of Keras 2"
         yield Change("TFM713", gone, message, severity=Severity.MANUAL)
     elif older:
-        message = f"{name} is computed in another way since TensorFlow 2.11: legacy.{name} of Keras 2 is the older one"
+        message = f"{name} has another formula since TensorFlow 2.11: legacy.{name} of Keras 2 is the old one"
         yield Change("TFM713", call.func, message, severity=Severity.REVIEW)
 
 
@@ -140,7 +142,7 @@ def _is_optimizer(name: str) -> bool:
 
 def _without_decay(call: cst.Call, kind: str, decay: cst.Arg) -> Change:
     if number(decay.value) == 0:
-        return Change("TFM713", call, "`decay=0` goes: it is what happens without it", _without_zero)
+        return Change("TFM713", call, "`decay=0` is the default, and is removed", _without_zero)
     root = (dotted(call.func) or "").rpartition("optimizers")[0] + "optimizers"
 
     def edit(node: cst.CSTNode) -> cst.CSTNode:
@@ -165,7 +167,7 @@ def _without_decay(call: cst.Call, kind: str, decay: cst.Arg) -> Change:
         args = [made, *rest] if rate is None else [made if arg is rate else arg for arg in rest]
         return new.with_changes(args=args)
 
-    return Change("TFM713", call, "`decay` is an InverseTimeDecay of the rate now", edit)
+    return Change("TFM713", call, "`decay` is now an InverseTimeDecay of the learning rate", edit)
 
 
 def _without_zero(node: cst.CSTNode) -> cst.CSTNode:

@@ -116,7 +116,8 @@ def check_replicas(file: ModernFile) -> Iterable[Change]:
         if name in ("tf.reduce_mean", "tf.math.reduce_mean") and call.args and _is_loss(file, call.args[0].value):
             if call not in scales.means:
                 message = (
-                    "the mean over the replica's own batch: use tf.nn.compute_average_loss with the global batch size"
+                    "this averages over the replica's own batch: use tf.nn.compute_average_loss with the "
+                    "global batch size"
                 )
                 yield Change("TFM716", call, message, severity=Severity.MANUAL)
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("reset_state", "reset_states"):
@@ -124,19 +125,22 @@ def check_replicas(file: ModernFile) -> Iterable[Change]:
                 message = "this resets the metric in every step of every replica: move it out of the step"
                 yield Change("TFM719", call, message, severity=Severity.MANUAL)
         if _without_reduction(file, call) and _of_vectors(file, call):
-            message = "vectors of labels and predictions give one number here, not one per example: add a last axis"
+            message = (
+                "the loss of rank-1 labels and predictions is a scalar, not one value per example: add a last axis"
+            )
             yield Change("TFM718", call, message, severity=Severity.REVIEW)
     for call in refused_by_keras_2(file):
         message = (
-            "Keras 2 refuses this loss in a replica's step (ValueError) and Keras 3 divides it by the replicas itself: "
-            "make it with reduction=tf.keras.losses.Reduction.NONE, and give it to tf.nn.compute_average_loss"
+            "Keras 2 rejects this loss in a replica step (ValueError), and Keras 3 divides it by "
+            "the number of replicas: create it with reduction=tf.keras.losses.Reduction.NONE, and "
+            "pass it to tf.nn.compute_average_loss"
         )
         yield Change("TFM716", call, message, severity=Severity.MANUAL)
     for division, by in scales.twice.items():
-        message = f"{by} has divided by the replicas already: leave this division out"
+        message = f"{by} already divides by the number of replicas: remove this one"
         yield Change("TFM717", division, message, severity=Severity.MANUAL)
     for added in scales.penalties:
-        message = "every replica adds the whole regularization: give it to tf.nn.scale_regularization_loss first"
+        message = "every replica adds the full regularization loss: apply tf.nn.scale_regularization_loss first"
         yield Change("TFM734", added, message, severity=Severity.MANUAL)
 
 

@@ -190,7 +190,7 @@ def _inner(site: Site) -> cst.BaseExpression:
     bound = site.arguments(("opt", "reduction", "name", "group_assignment"), "TFM449")
     for key in ("reduction", "group_assignment"):
         if key in bound and not (site.tensorflow(bound[key]) or "").endswith(".Reduction.MEAN"):
-            raise Blocked("TFM449", site.original, f"`{key}` of this CrossShardOptimizer is not carried over")
+            raise Blocked("TFM449", site.original, f"`{key}` of this CrossShardOptimizer is unsupported")
     return bound["opt"]
 
 

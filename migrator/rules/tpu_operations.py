@@ -57,7 +57,7 @@ def told_on_tpu(project: Project, program: TrainingProgram) -> list[Blocked]:
     for training in program.trainings:
         call = uneven_batches(project, program, training.get("input_fn"), "train")
         if call is not None and (where := _file_of(project, program, call)) is not None:
-            message = "the last batch may be smaller, which a TPU pads and compiles anew: give drop_remainder=True"
+            message = "the last batch may be smaller, which a TPU pads and recompiles: pass drop_remainder=True"
             remarks.append(Blocked("TFM433", call if where is program.file else program.place.call, message))
     return remarks
 
@@ -73,21 +73,23 @@ def _operations(project: Project, program: TrainingProgram) -> Iterator[Blocked]
             if why and name not in told:
                 told.add(name)
                 place = call if file is program.file else program.place.call
-                yield Blocked("TFM432", place, f"`{name}` {why}: do it in the input function")
+                yield Blocked("TFM432", place, f"`{name}` {why}: do it in the input_fn")
     for call in calls_in(program.file.module):
         name = program.file.imports.tensorflow(call.func) or ""
         if name in _COLUMNS and name not in told:
             told.add(name)
-            message = f"`{name}` looks words or numbers up, and a TPU has no strings and no tables: give it their index"
+            message = (
+                f"`{name}` looks up words or numbers, and a TPU has neither strings nor tables: pass their indices"
+            )
             yield Blocked("TFM432", call, message)
 
 
 def _why(name: str) -> str:
     """What a TPU lacks for a function of TensorFlow 1; nothing where it has all."""
     if name.startswith(_STRINGS) or name in _TEXTS:
-        return "works on strings, which a TPU has not"
+        return "works on strings, which TPUs lack"
     if name.startswith(_TABLES):
-        return "looks up a table, which a TPU has not"
+        return "looks up a table, which TPUs lack"
     return "runs Python, which a TPU cannot" if name in _PYTHON else ""
 
 

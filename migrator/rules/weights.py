@@ -92,7 +92,7 @@ def layer(site: Site, plan: OwnWeight) -> cst.BaseExpression:
     original = bind(site.original, parameters, site.name, "TFM203")
     for name in ("collections", "custom_getter", "constraint", "shape") if site.name != GET else ("custom_getter",):
         if not is_none(given.get(name, cst.Name("None"))):
-            raise Blocked("TFM203", site.original, f"`{name}` of `{site.name}` is not carried over")
+            raise Blocked("TFM203", site.original, f"`{name}` of `{site.name}` is unsupported")
     args: list[cst.Arg] = []
     for index, arg in enumerate(site.call.args):
         name = arg.keyword.value if arg.keyword is not None else parameters[index]
@@ -147,7 +147,7 @@ def _argument(site: Site, plan: OwnWeight, name: str, arg: cst.Arg, original: cs
         if dtype == "tf.float32":
             return None
         if dtype != "tf.float64":
-            raise Blocked("TFM203", site.original, "a variable whose `dtype` is no float that is written out")
+            raise Blocked("TFM203", site.original, "the `dtype` of this variable is not a literal float type")
     first = name == "initial_value" or (name == "initializer" and plan.value)
     if first or (name == "shape" and arg.keyword is None):
         value = arg.value
@@ -185,7 +185,7 @@ def _looked_up(site: Site) -> cst.BaseExpression:
     """`tf.nn.embedding_lookup` of TensorFlow 2, whose lists of tables give the ids to their parts another way."""
     given = site.arguments(_LOOKUP, "TFM203")
     if isinstance(given["params"], (cst.List, cst.Tuple)) and len(given["params"].elements) != 1:
-        raise Blocked("TFM203", site.original, "`tf.nn.embedding_lookup` in a list of tables is not carried over")
+        raise Blocked("TFM203", site.original, "`tf.nn.embedding_lookup` in a list of tables is unsupported")
     kept: list[cst.Arg] = []
     for index, arg in enumerate(site.call.args):
         name = arg.keyword.value if arg.keyword is not None else None

@@ -34,7 +34,7 @@ def check_not_wrapped(file: ParsedFile, function: cst.FunctionDef | None, place:
     finder = _Clones(file)
     walk(function.body, finder)
     if finder.found:
-        message = "this makes an Estimator of a Keras model: keep the compiled model, and call its fit and evaluate"
+        message = "this creates an Estimator from a Keras model: keep the compiled model, and call its fit and evaluate"
         raise Blocked("TFM858", place, message)
 
 

@@ -82,7 +82,7 @@ def test_a_name_of_the_caller_is_the_parameter_that_it_is_given_to() -> None:
     assert new == same
     for call in ("drop(net, True)", "drop(net, not is_training)"):
         _, problems = migrated(f"{scoped}net = {call}", DROP.format(""))
-        assert any("does not know what these arguments are computed from" in p.message for p in problems)
+        assert any("cannot see where these arguments come from" in p.message for p in problems)
 
 
 SCOPED = f"with {SCOPE}:\n    "
@@ -98,96 +98,99 @@ STAY = {
     ),
     SCOPED + "net = dense(net)": (
         "\n\ndef dense(x):\n    return slim.fully_connected(x, 4)\n\n\nKINDS = [dense]\n",
-        "is used elsewhere, too",
+        "is used elsewhere as well",
     ),
     "rate = params['rate']\nwith slim.arg_scope([slim.dropout], keep_prob=rate):\n    net = drop(net)": (
         "\n\ndef drop(x):\n    return slim.dropout(x)\n",
-        "does not know what these arguments are computed from",
+        "cannot see where these arguments come from",
     ),
-    SCOPED + "net = slim.repeat(net, 2, slim.fully_connected, 4)": ("", "`slim.fully_connected` is handed on inside"),
-    SCOPED + "layer = lambda x: slim.fully_connected(x, 4)\nnet = layer(net)": ("", "`layer` is handed on inside"),
-    SCOPED + "net = params['layer'](net)": ("", "what `params['layer']`, which is called inside, does is not known"),
-    SCOPED + "net = nets.dense(net)": ("import nets\n", "what `nets.dense`, which is called inside, does is not known"),
+    SCOPED + "net = slim.repeat(net, 2, slim.fully_connected, 4)": (
+        "",
+        "`slim.fully_connected` is passed around inside",
+    ),
+    SCOPED + "layer = lambda x: slim.fully_connected(x, 4)\nnet = layer(net)": ("", "`layer` is passed around inside"),
+    SCOPED + "net = params['layer'](net)": ("", "`params['layer']` is called inside and cannot be resolved"),
+    SCOPED + "net = nets.dense(net)": ("import nets\n", "`nets.dense` is called inside and cannot be resolved"),
     "with scoped():\n    net = slim.fully_connected(net, 4)": (
         f"import contextlib\n\n\n@contextlib.contextmanager\ndef scoped():\n    with {SCOPE}:\n        yield\n",
-        "it is left and entered again by a `yield`",
+        "a `yield` leaves and re-enters it",
     ),
     SCOPED + "net = part(part(net))": (
         "import functools\n\n\ndef dense(x, n):\n    return slim.fully_connected(x, n)\n\n\n"
         "def make():\n    return functools.partial(dense, n=4)\n\n\npart = make()\n",
-        "what `part`, which is called inside, does is not known",
+        "`part` is called inside and cannot be resolved",
     ),
     SCOPED + "net = Net(net).out": (
         "\n\nclass Net:\n    def __init__(self, x):\n        self.out = slim.fully_connected(x, 4)\n",
-        "what `Net`, which is called inside, does is not known",
+        "`Net` is called inside and cannot be resolved",
     ),
     "layer = lambda x: slim.fully_connected(x, 4)\n" + SCOPED + "net = tf.map_fn(layer, net)": (
         "",
-        "`layer` is handed on inside",
+        "`layer` is passed around inside",
     ),
     "with slim.arg_scope([slim.dropout], keep_prob=tf.random_uniform([])):\n    net = slim.dropout(net)": (
         "",
-        "`tf.random_uniform` is made once for all calls inside",
+        "`tf.random_uniform` is created once for all calls inside",
     ),
     "with slim.arg_scope([tf.layers.dense], units=3):\n    net = tf.layers.dense(net)": (
         "",
-        "no function of tf.contrib",
+        "not a supported function of tf.contrib",
     ),
     "with slim.arg_scope([slim.flatten], padding='SAME'):\n    net = slim.flatten(net)": ("", "has no `padding`"),
     "with slim.arg_scope([slim.fully_connected], num_outputs=3):\n    net = slim.fully_connected(net, 4)": (
         "",
-        "which has it by its place",
+        "is also a positional argument of a call inside",
     ),
     "act = tf.nn.tanh\nwith slim.arg_scope([slim.fully_connected], activation_fn=act):\n"
     "    net = slim.fully_connected(net, 4)\n    act = tf.nn.relu\n    net = slim.fully_connected(net, 4)": (
         "",
-        "`act` gets another value inside",
+        "`act` is reassigned inside",
     ),
     "with slim.arg_scope(made(3)):\n    net = slim.fully_connected(net, 4)": (
         "from scopes import made\n",
-        "what `made` makes is not known",
+        "cannot tell what `made` returns",
     ),
     "builder = VGG()\n" + SCOPED + "net = builder.build(net)": (
         "from vgg import VGG\n",
-        "what `builder.build`, which is called inside, does is not known",
+        "`builder.build` is called inside and cannot be resolved",
     ),
     SCOPED + "net = BUILDER.build(net)": (
         "from vgg import VGG\n\nBUILDER = VGG()\n",
-        "what `BUILDER.build`, which is called inside, does is not known",
+        "`BUILDER.build` is called inside and cannot be resolved",
     ),
-    SCOPED + "net = params.net_fn(net)": ("", "what `params.net_fn`, which is called inside, does is not known"),
+    SCOPED + "net = params.net_fn(net)": ("", "`params.net_fn` is called inside and cannot be resolved"),
     SCOPED + "net = VGG().build(net)": (
         "from vgg import VGG\n",
-        "what `VGG().build`, which is called inside, does is not known",
+        "`VGG().build` is called inside and cannot be resolved",
     ),
     SCOPED + "net = built(net)": (
         "from vgg import VGG\n\nBUILDER = VGG()\n\n\ndef built(x):\n    return BUILDER.build(x)\n",
-        "cannot be given its arguments: what `BUILDER.build`, which is called inside, does is not known",
+        "cannot be passed its arguments: `BUILDER.build` is called inside and cannot be resolved",
     ),
     "with slim.arg_scope([slim.fully_connected], activation_fn=ACT):\n    choose()\n"
     "    net = slim.fully_connected(net, 4)": (
         "\nACT = tf.nn.tanh\n\n\ndef choose():\n    global ACT\n    ACT = tf.nn.relu\n",
-        "`ACT` gets another value inside",
+        "`ACT` is reassigned inside",
     ),
     SCOPED + "net = starred(net)": (
         "\n\ndef starred(x, **more):\n    return slim.fully_connected(x, 4, **more)\n",
-        "cannot be given its arguments: a call inside has * or ** arguments",
+        "cannot be passed its arguments: a call inside has * or ** arguments",
     ),
     SCOPED + "net = first(net)": (
         "\n\ndef first(x):\n    return slim.fully_connected(x, 4, tf.nn.relu)\n",
-        "which has it by its place",
+        "is also a positional argument of a call inside",
     ),
     "with slim.arg_scope([slim.batch_norm], decay=0.9):\n    net = normed(net, None)": (
         "\n\ndef normed(x, norm):\n    return slim.fully_connected(x, 4, normalizer_fn=norm)\n",
-        "which normalizer_fn a call inside has is not known",
+        "the normalizer_fn of a call inside cannot be resolved",
     ),
     "WHICH = tf.nn.relu\nwith slim.arg_scope(shaded()):\n    net = WHICH(slim.fully_connected(net, 4))": (
         MAKER.format("shaded"),
-        "the default of `act` in `shaded` says something else here",
+        "the default of `act` in `shaded` has another meaning here",
     ),
     "with slim.arg_scope(early()):\n    net = slim.fully_connected(net, 4)": (
         MAKER.format("early") + "\n\nWHICH = tf.nn.relu\n",
-        "the default of `act` in `early` says something else here",
+        "the default of `act` in `early` has another meaning here",
     ),
 }
 
@@ -274,7 +277,7 @@ def test_defaults_of_a_function_of_another_file(own: str, default: str, is_said:
             not problems and f"tf.keras.layers.Dense(4{', activation=' * (default != 'None')}" in results["train.py"][0]
         )
     else:
-        assert any("the default of `act` in `scope_of` says something else here" in p.message for p in problems)
+        assert any("the default of `act` in `scope_of` has another meaning here" in p.message for p in problems)
 
 
 def test_a_default_that_is_a_number_of_another_file() -> None:
@@ -295,4 +298,4 @@ def test_a_class_of_a_file_that_is_not_given() -> None:
         1,
     )
     _, findings = run(text)
-    assert any("what `super().build`, which is called inside, does is not known" in f.message for f in findings)
+    assert any("`super().build` is called inside and cannot be resolved" in f.message for f in findings)

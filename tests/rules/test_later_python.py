@@ -121,7 +121,7 @@ def test_spelled_anew(text: str) -> None:
         ("np.cast['f'](x)", "x.astype"),
         ("np.asfarray(x, 'i')", "numpy.asarray"),
         ("np.in1d(x, ar2=y)", "numpy.isin"),
-        ("np.reshape(newshape=s, a=x)", "by their places"),
+        ("np.reshape(newshape=s, a=x)", "positionally"),
         ("(lambda float: np.float(float))(x)", "Python's `float`"),
         ("sum = len; np.sum(x for x in y)", "make a list"),
         ("from numpy import int", "Python's `int`"),

@@ -133,7 +133,7 @@ def test_a_program_without_metrics() -> None:
         (text(metrics='{"auc": tf.metrics.mean(logits)}'), "metric"),
         (
             text().replace("np.random.rand(64, 12)", "np.load('x.npy')"),
-            "the rows of `first.kernel` are not written down",
+            "the rows of `first.kernel` are not literals",
         ),
         (text().replace("def main", "def dtensor():\n    pass\n\n\ndef main"), "its own name `dtensor`"),
         (MIRRORED.format(shape=12, layers=""), "a TensorFlow 2 program with a MirroredStrategy"),

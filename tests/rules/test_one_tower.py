@@ -123,32 +123,32 @@ REFUSED = {
     "another term": (
         "            tower_gradients.append(",
         "            loss += tf.reduce_sum(output)\n            tower_gradients.append(",
-        "not known to be a mean",
+        "cannot tell that the loss of a tower is a mean",
     ),
-    "a sum of losses": ("tf.reduce_mean(tower_losses)", "tf.add_n(tower_losses)", "take the mean"),
-    "the last loss": ("tf.reduce_mean(tower_losses)", "tower_losses[-1]", "take the mean"),
+    "a sum of losses": ("tf.reduce_mean(tower_losses)", "tf.add_n(tower_losses)", "use the mean"),
+    "the last loss": ("tf.reduce_mean(tower_losses)", "tower_losses[-1]", "use the mean"),
     "rows beside each other": ("tower_outputs, axis=0", "tower_outputs, axis=1", "all rows"),
     "a batch that meets": (
         "            output = tf",
         "            hidden = tf.layers.batch_normalization(hidden)\n            output = tf",
-        "treat every example by itself",
+        "may mix examples",
     ),
-    "weights of its own": ('"net", reuse=i > 0', '"net%d" % i', "every tower has variables of its own"),
+    "weights of its own": ('"net", reuse=i > 0', '"net%d" % i', "every tower has its own variables"),
     "a sum of gradients": ("tf.reduce_mean(tf.stack([g for g, _ in p]), 0)", "tf.add_n([g for g, _ in p])", "the mean"),
     "parts of another number": (
         "tf.split(labels, num_gpus)",
         "tf.split(labels, 2)",
-        "a tower may only choose its part",
+        "a tower may only select its part",
     ),
     "a loop in a branch": (
         "    for i in range(num_gpus):\n",
         "    if num_gpus > 1:\n      for i in range(num_gpus):\n",
-        "the loop stands in a block",
+        "the loop is in a block",
     ),
     "a mean of what is none": (
         "tower_losses.append(loss)",
         "tower_losses.append(tf.reduce_sum(output))",
-        "not known to be a mean",
+        "cannot tell that the loss of a tower is a mean",
     ),
 }
 

@@ -87,7 +87,7 @@ def test_a_replace_whose_result_nobody_takes_goes(several: int) -> None:
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     assert "seed" not in new and "RunConfig" not in new
     assert [f.message for f in findings if f.code == "TFM124"] == [
-        "`replace` gives a new RunConfig, which nobody takes: the setting never did anything"
+        "`replace` returns a new RunConfig, which is unused: the setting never had an effect"
     ] * several
 
 

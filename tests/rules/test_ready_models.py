@@ -223,7 +223,7 @@ ALONE = MODEL + ESTIMATOR.replace(", config=config", "") + TRAIN
 )
 def test_a_name_that_is_another_model_at_the_last_use(text: str, line: str) -> None:
     start, used, end = text.partition("estimator.train(" if text is not AUTO else "tf.estimator.train_and")
-    refused(start + line + used + end, "TFM194", "used after" if "def " in line else "bound again")
+    refused(start + line + used + end, "TFM194", "used after" if "def " in line else "reassigned")
 
 
 @pytest.mark.parametrize("line", ["model.summary()\n", "print(model.input_names[0])\n", "n = model.count_params()\n"])
@@ -242,9 +242,9 @@ def test_what_else_a_model_is_asked_then_is_refused(line: str) -> None:
 
 
 def test_a_name_that_is_bound_again_between_two_uses_and_in_a_loop() -> None:
-    refused(ALONE + "model = build(2)\nestimator.evaluate(input_fn, steps=1)\n", "TFM194", "bound again")
+    refused(ALONE + "model = build(2)\nestimator.evaluate(input_fn, steps=1)\n", "TFM194", "reassigned")
     start = ALONE[: -len(TRAIN)]
-    refused(start + f"for _ in range(2):\n    {TRAIN}    model = build(2)\n", "TFM194", "bound again")
+    refused(start + f"for _ in range(2):\n    {TRAIN}    model = build(2)\n", "TFM194", "reassigned")
 
 
 def test_a_name_that_is_bound_again_behind_the_last_use() -> None:

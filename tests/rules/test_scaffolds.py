@@ -40,7 +40,7 @@ def test_what_only_keeps_checkpoints_is_left_out(before: str, given: str) -> Non
         ("pass", "tf.train.Scaffold(local_init_op=tf.tables_initializer())", "`local_init_op`"),
         ("pass", "tf.train.Scaffold(saver=tf.train.Saver([logits]))", "`var_list`"),
         ("kept = tf.train.Checkpoint(a=loss)", "tf.train.Scaffold(saver=kept)", "called here"),
-        ("pass", "params['scaffold']", "made in the model_fn"),
+        ("pass", "params['scaffold']", "created in the model_fn"),
     ],
 )
 def test_what_may_change_the_training_is_refused(before: str, given: str, says: str) -> None:
@@ -95,7 +95,7 @@ def averages(kept: str = KEPT, applied: str = APPLIED) -> str:
 def test_averages_are_evaluated_where_a_scaffold_restores_them(made: str, keras: str) -> None:
     new, findings = run(averages(KEPT.replace("EMA", made)), keras=keras)
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
-    assert [f.code for f in findings if "are evaluated" in f.message] == ["TFM412"]
+    assert [f.code for f in findings if "evaluated weights" in f.message] == ["TFM412"]
     assert "class AveragedModel(tf.keras.Model):" in new
     assert "model = AveragedModel(" in new
     assert "caffold" not in new and "restored" not in new and "ema." not in new

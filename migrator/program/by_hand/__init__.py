@@ -42,7 +42,7 @@ def write_out(files: Sequence[ParsedFile]) -> tuple[list[ParsedFile], list[Findi
         places = _sessions_of(file) if may_train and file.is_as_written else []
         try:
             if len(places) > 1:
-                message = "a second session in this file: put the trainings into files of their own"
+                message = "there is a second session in this file: move each training to its own file"
                 raise Blocked("TFM760", places[1], message)
             found.append(_estimator_program(file, places[0], files) if places else file)
         except Blocked as problem:

@@ -20,19 +20,19 @@ def read_batches(training: Training) -> list[Line]:
     nexts = [line for line in training.lines if line.kind == "next"]
     if len(nexts) != 1:
         place = nexts[1].node if nexts else training.call
-        message = "the batch is not what one iterator's `get_next()`, or an input function, gives in this function"
+        message = "the batch comes neither from a single iterator's `get_next()` nor from an input_fn in this function"
         raise Blocked("TFM761", place, message)
     line = nexts[0]
     training.next_line = line.node
     small = line.node.body[0] if isinstance(line.node, cst.SimpleStatementLine) else None
     if not isinstance(small, cst.Assign) or len(small.targets) != 1:
-        raise Blocked("TFM761", line.node, "the next batch is not simply given to names")
+        raise Blocked("TFM761", line.node, "assign the next batch to plain variables")
     target = small.targets[0].target
     if not isinstance(target, cst.Tuple) or len(target.elements) != 2:
-        raise Blocked("TFM761", line.node, "the next batch is not given to two names: of its features and its labels")
+        raise Blocked("TFM761", line.node, "assign the next batch to two variables, features and labels")
     pair = [e.value.value if isinstance(e.value, cst.Name) else "" for e in target.elements]
     if not all(pair):
-        raise Blocked("TFM761", line.node, "the next batch is not given to two names: of its features and its labels")
+        raise Blocked("TFM761", line.node, "assign the next batch to two variables, features and labels")
     training.features, training.labels = pair
     value = small.value
     if returns_next(training, line.node):
@@ -56,7 +56,7 @@ def _dataset(training: Training, node: cst.BaseExpression) -> tuple[cst.BaseExpr
         line = training.line_of(node.value)
         value = None if line is None else value_of(line.node)
         if line is None or value is None:
-            raise Blocked("TFM761", node, f"`{node.value}` is not one iterator that is made in this function")
+            raise Blocked("TFM761", node, f"`{node.value}` is not a single iterator created in this function")
         line.kind = "removed"
         return _dataset(training, value)
     if isinstance(node, cst.Call):
@@ -64,7 +64,7 @@ def _dataset(training: Training, node: cst.BaseExpression) -> tuple[cst.BaseExpr
         if method == "make_one_shot_iterator" and isinstance(node.func, cst.Attribute):
             given = node.args[0].value if training.tf(node) and len(node.args) == 1 else node.func.value
             return given, names_in(given)
-    raise Blocked("TFM761", node, "this iterator is not `make_one_shot_iterator` of a dataset")
+    raise Blocked("TFM761", node, "this iterator is not a `make_one_shot_iterator` of a dataset")
 
 
 def lines_behind(training: Training, names: set[str], lines: Sequence[Line], kind: str) -> list[Line]:
@@ -74,7 +74,7 @@ def lines_behind(training: Training, names: set[str], lines: Sequence[Line], kin
     for line in reversed(lines):
         if line.kind != "removed" and line.binds & wanted:
             if line.kind == "next" or (kind == "data" and line.kind == "graph"):
-                raise Blocked("TFM761", line.node, "the data are computed by the graph of the model")
+                raise Blocked("TFM761", line.node, "the data are computed in the model's graph")
             if isinstance(line.node, cst.SimpleStatementLine) or line.kind == "graph":
                 found.append(line)
                 wanted |= line.mentions

@@ -30,24 +30,29 @@ def find_caller(training: Training) -> None:
     functions = [node for node in path_to(file.module, server) if isinstance(node, (cst.FunctionDef, cst.ClassDef))]
     outer = functions[0] if len(functions) == 1 else None
     if not isinstance(outer, cst.FunctionDef):
-        message = f"the server is not made in the function that trains, nor in one that calls it: make it in `{name}`"
+        message = f"the server is created neither in the training function nor in its caller: create it in `{name}`"
         raise Blocked("TFM762", server, message)
     calls = [call for call in calls_in(outer) if dotted(call.func) == name]
     mentioned = [node for node in name_nodes(file.module) if node.value == name]
     if len(calls) != 1 or len(mentioned) != 2:  # the definition and this call
-        message = f"the server is made here, but `{name}`, which trains, is not called once and here: make it in there"
+        message = (
+            f"the server is created here, but the training function `{name}` is not called exactly "
+            "once, from here: create it in there"
+        )
         raise Blocked("TFM762", server, message)
     call = calls[0]
     statement = next(n for n in reversed(path_to(outer, call)) if isinstance(n, cst.BaseStatement))
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
     whole = small.value if isinstance(small, (cst.Expr, cst.Return)) else None
     if whole is not call or not isinstance(statement, cst.SimpleStatementLine):
-        raise Blocked("TFM762", call, f"the call of `{name}` shares its line with something else: give it one alone")
+        raise Blocked(
+            "TFM762", call, f"the call of `{name}` shares its line with something else: put it on its own line"
+        )
     here = Training(file, call, training.others)
     here.scope, here.session = outer, statement
     flatten(here, body_of(here))
     if here.joins is not None and training.joins is not None:
-        raise Blocked("TFM760", training.joins, "servers are told from workers twice")
+        raise Blocked("TFM760", training.joins, "parameter servers and workers are told apart twice")
     training.joins = training.joins or here.joins
     training.setter = training.setter or here.setter
     training.caller = Caller(here, call, statement, _given(scope, call), set())
@@ -56,7 +61,7 @@ def find_caller(training: Training) -> None:
 
 def _given(scope: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseExpression]:
     if not has_plain_parameters(scope):
-        message = f"`{scope.name.value}`, which trains, has parameters that are not plain ones, or a decorator"
+        message = f"the training function `{scope.name.value}` has a decorator, or parameters other than plain ones"
         raise Blocked("TFM762", scope, message)
     return bind(call, [one.name.value for one in scope.params.params], scope.name.value, "TFM762")
 
@@ -72,14 +77,14 @@ def _take_server_out(training: Training, caller: Caller, server: cst.Call) -> No
     """Takes the line of the server out, and notes what is given it. Raises Blocked (TFM762) where more uses it."""
     made = [line for line in caller.here.lines if value_of(line.node) is server]
     if len(made) != 1 or len(made[0].binds) != 1:
-        raise Blocked("TFM762", server, "the server is not simply given a name before the call of what trains")
+        raise Blocked("TFM762", server, "assign the server to a plain variable before the training function is called")
     made[0].kind = "removed"
     training.server = server
     names = made[0].binds
     caller.dropped |= {key for key, value in caller.given.items() if names_in(value) & names}
     for other in (*(line.node for line in caller.here.lines if line is not made[0]), *caller.here.suffix):
         if names_in(other) & names:
-            raise Blocked("TFM762", other, "the server is used for more than to join it and to train with it")
+            raise Blocked("TFM762", other, "the server is used for more than joining it and training with it")
 
 
 def say_there(training: Training, node: cst.BaseExpression, depth: int = 0) -> cst.BaseExpression:
@@ -95,7 +100,7 @@ def say_there(training: Training, node: cst.BaseExpression, depth: int = 0) -> c
         return node
     for name in sorted(names_in(node)):
         if bound_here.count(name) > 1:
-            raise Blocked("TFM762", node, f"`{name}` changes in this function")
+            raise Blocked("TFM762", node, f"`{name}` is reassigned in this function")
     whole = [key for key, value in kept.items() if training.file.code(value) == training.file.code(node)]
     if whole and whole[0] not in bound_there:
         return cst.Name(whole[0])
@@ -112,7 +117,7 @@ def say_there(training: Training, node: cst.BaseExpression, depth: int = 0) -> c
         value = caller.here.value_of(node.value) if isinstance(node, cst.Name) and depth < 3 else None
         if value is not None and not calls_in(value):
             return say_there(training, value, depth + 1)
-        message = f"`{scope.name.value}`, which trains, is not told `{training.file.code(node)}`: pass it to it"
+        message = f"the training function `{scope.name.value}` does not receive `{training.file.code(node)}`: pass it"
         raise Blocked("TFM762", caller.call, message)
     return new
 

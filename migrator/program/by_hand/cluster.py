@@ -32,7 +32,7 @@ def check_cluster(training: Training) -> None:
     """Reads the cluster that the program makes, if it makes one. Raises Blocked (TFM762, TFM764)."""
     if training.server is None:
         if training.joins is not None or training.setter or training.synchronous is not None:
-            message = "no `tf.train.Server` of this cluster is made in this function, nor in one that calls it"
+            message = "no `tf.train.Server` of this cluster is created in this function or its caller"
             raise Blocked("TFM762", training.call, message)
         return
     given = bind(training.server, sessions.SERVER, "tf.train.Server", "TFM762")
@@ -41,27 +41,30 @@ def check_cluster(training: Training) -> None:
     made = [line for line in lines if isinstance(spec, cst.Name) and spec.value in line.binds]
     value = spec if spec is not None and not made else value_of(made[0].node) if len(made) == 1 else None
     if not isinstance(value, cst.Call) or training.tf(value) != "tf.train.ClusterSpec" or len(value.args) != 1:
-        raise Blocked("TFM762", training.server, "the cluster is not a ClusterSpec that is made in this function")
+        raise Blocked("TFM762", training.server, "the cluster is not a ClusterSpec created in this function")
     jobs = value.args[0].value
     if not isinstance(jobs, cst.Dict):
         text = training.file.code(jobs) if not calls_in(jobs) else "jobs"
         message = (
-            "which jobs the cluster has is not known here: where they are `ps` and `worker`, the first worker as the "
-            f'chief, write `tf.train.ClusterSpec({{"ps": {text}["ps"], "worker": {text}["worker"]}})`'
+            "cannot tell which jobs the cluster has: if they are `ps` and `worker`, and the first "
+            f'worker is the chief, write `tf.train.ClusterSpec({{"ps": {text}["ps"], "worker": {text}["worker"]}})`'
         )
         raise Blocked("TFM762", value, message)
     keys = [string(e.key) for e in jobs.elements if isinstance(e, cst.DictElement)]
     if sorted(key or "" for key in keys) != ["ps", "worker"]:
-        message = "the jobs of the cluster are not the two `ps` and `worker` of a dict that is written out here"
+        message = "the cluster is not a dict literal with the jobs `ps` and `worker`"
         raise Blocked("TFM762", value, message)
     if training.joins is None or not training.setter:
-        message = 'servers do not wait in `if job_name == "ps": server.join()`, or no replica_device_setter is used'
+        message = (
+            'parameter servers do not join in `if job_name == "ps": server.join()`, or '
+            "replica_device_setter is not used"
+        )
         raise Blocked("TFM762", training.server, message)
     for key in ("job_name", "task_index"):
         if key not in given:
-            raise Blocked("TFM762", training.server, f"the server is not told its `{key}`")
+            raise Blocked("TFM762", training.server, f"the server has no `{key}`")
         if any(training.tf(call) for call in calls_in(given[key])):
-            raise Blocked("TFM762", given[key], f"`{key}` is computed by TensorFlow")
+            raise Blocked("TFM762", given[key], f"`{key}` is computed with TensorFlow operations")
     pass_cluster_on(training, spec)  # type: ignore[arg-type]
     training.spec = say_there(training, spec)  # type: ignore[arg-type]
     training.task = say_there(training, given["job_name"]), say_there(training, given["task_index"])
@@ -77,11 +80,11 @@ def _check_synchronous(training: Training, call: cst.Call) -> None:
             raise Blocked("TFM764", given[key], f"`{key}` of a SyncReplicasOptimizer has no counterpart")
     several, total = given.get("replicas_to_aggregate"), given.get("total_num_replicas")
     if several is None:
-        raise Blocked("TFM764", call, "how many replicas are aggregated is not said")
+        raise Blocked("TFM764", call, "`replicas_to_aggregate` is missing")
     if is_none(total) or training.file.code(several) == training.file.code(total):  # type: ignore[arg-type]
         if _counts_workers(training, several):
             return
-    message = "mirrored workers wait for all of them in each step: aggregate as many replicas as there are workers"
+    message = "mirrored workers all take part in each step: set `replicas_to_aggregate` to the number of workers"
     raise Blocked("TFM764", several, message)
 
 
@@ -137,7 +140,9 @@ def check_task(training: Training, lines: Sequence[Line], expression: str = "Non
     for node, text, mentions in texts:
         counts = "num_tasks" in text or (workers and not workers.isidentifier() and workers in text)
         if mentions & names or index in text or counts or _reads_task(training, mentions, index, names):
-            message = "this may differ by worker, but on parameter servers the coordinator makes it for all of them"
+            message = (
+                "this may differ between workers, but with parameter servers the coordinator creates it for all of them"
+            )
             raise Blocked("TFM765", node, message)
 
 

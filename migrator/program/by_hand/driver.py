@@ -34,11 +34,12 @@ def estimator_lines(training: Training, tf: str, model_fn: str, input_fn: str) -
         train.append(f"hooks={training.hooks}")
     if training.steps is not None:
         if training.server is not None:
-            message = "every worker counts its own steps: give the session a StopAtStepHook, which counts all of them"
+            message = "every worker counts only its own steps: use a StopAtStepHook, which counts all of them"
             if training.supervisor is not None:
                 message = (
-                    "every worker counts its own steps: fetch the global step, which counts all of them, beside the "
-                    "train_op (`_, step = session.run([train_op, global_step])`), and end by it: `while step < n:`"
+                    "every worker counts only its own steps: fetch the global step, which counts all of "
+                    "them, with the train_op (`_, step = session.run([train_op, global_step])`), and loop "
+                    "`while step < n:`"
                 )
             raise Blocked("TFM762", training.loop, message)
         train.append(f"steps={training.steps}")
@@ -53,7 +54,9 @@ def _check_scaffold(training: Training) -> None:
         return
     made = training.value_of(given.value) if isinstance(given, cst.Name) else given
     if not isinstance(made, cst.Call) or training.tf(made) not in SCAFFOLDS:
-        raise Blocked("TFM760", given, "the scaffold of the session is not one `tf.train.Scaffold(...)` made here")
+        raise Blocked(
+            "TFM760", given, "the scaffold of the session is not a single `tf.train.Scaffold(...)` created here"
+        )
     plain = [
         arg
         for arg in made.args
@@ -66,7 +69,7 @@ def _check_scaffold(training: Training) -> None:
     _, remarks = read_scaffolds(training.file, training.scope, [{"scaffold": kept}])
     for remark in remarks:
         if remark.code != "TFM854":
-            raise Blocked("TFM760", given, "this scaffold does more than to keep checkpoints: it is not carried over")
+            raise Blocked("TFM760", given, "this scaffold does more than keep checkpoints, and is unsupported")
         training.said.append(training.file.finding("TFM854", Severity.REVIEW, given, remark.message))
 
 

@@ -76,7 +76,7 @@ def edited(
     try:
         module = parse_module(made.text)
     except cst.ParserSyntaxError:
-        raise Blocked("TFM760", training.call, "the blocks around the training cannot be taken apart") from None
+        raise Blocked("TFM760", training.call, "the blocks around the training cannot be split") from None
     clusters = {}
     if training.server is not None and training.spec is not None:
         texts = [file.code(node) for node in (training.spec, *training.task)]
@@ -126,7 +126,7 @@ def moved(training: Training, node: cst.BaseStatement, indent: str) -> Written:
     """A statement on another level."""
     text = training.file.module.code_for_node(node)
     if '"""' in text or "'''" in text:
-        raise Blocked("TFM760", node, "a string of several lines stands in what moves to another level")
+        raise Blocked("TFM760", node, "a multi-line string is in code whose indentation changes")
     lines = text.split("\n")
     text = "\n".join(f"{indent}{line}" if line.strip() else "" for line in lines)
     node = training.origins.get(node, node)  # type: ignore[assignment]

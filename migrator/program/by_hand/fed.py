@@ -23,10 +23,11 @@ from migrator.walking import walk
 _RUN = ("fetches", "feed_dict", "options", "run_metadata")
 _PLACEHOLDER = ("dtype", "shape", "name")
 _NOT_FED = (
-    "workers and towers are not fed: their strategy takes batches from a function that returns a `tf.data.Dataset`, "
-    "which on parameter servers the workers run without this program. In place of the placeholders, write `x, y = "
-    "tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(n).repeat().batch(size)"
-    ".make_one_shot_iterator().get_next()` first"
+    "workers and towers cannot be fed: their strategy reads batches from a function that "
+    "returns a `tf.data.Dataset`, which on parameter servers the workers run without this "
+    "program. First write `x, y = tf.data.Dataset.from_tensor_slices((images, "
+    "labels)).shuffle(n).repeat().batch(size).make_one_shot_iterator().get_next()` "
+    "instead of the placeholders"
 )
 
 
@@ -66,7 +67,7 @@ def read_fed_loop(training: Training) -> None:
     ]
     if len(runs) != 1 or not isinstance(runs[0][0], (cst.For, cst.While)):
         place = runs[1][1] if len(runs) > 1 else training.call
-        raise Blocked("TFM732", place, "the session does not train in one place of one loop")
+        raise Blocked("TFM732", place, "the session must train in one place of one loop")
     if training.server is not None or training.setter or training.towers:
         raise Blocked("TFM732", runs[0][1], _NOT_FED)
     loop = _Loop(runs[0][0], runs[0][1])
@@ -77,7 +78,7 @@ def read_fed_loop(training: Training) -> None:
     training.suffix = [*after, *training.suffix]
     trained = [name for name in names if maker_of(training, name) is not None]
     if len(trained) != 1:
-        raise Blocked("TFM760", loop.run, "the loop does not run one train_op that is made here")
+        raise Blocked("TFM760", loop.run, "the loop does not run a single train_op created here")
     maker = maker_of(training, trained[0])
     assert maker is not None
     training.train_op, training.maker, training.loop = trained[0], maker, loop.node
@@ -87,12 +88,12 @@ def read_fed_loop(training: Training) -> None:
     _results(training, loop)
     drawn = set().union(*(names_in(value) for _, value in fed))
     if drawn & loop.results:
-        raise Blocked("TFM732", loop.run, "the batches depend on what the session gave")
+        raise Blocked("TFM732", loop.run, "the batches depend on results of the session")
     body = [one for one in (_kept(training, loop, s, yielded) for s in [*before, loop.node]) if one is not None]
     _check_order(training, loop, before, body)
     training.generator = body
     if loop.told:
-        message = "what the loop printed of its steps is left out: `fit` prints the loss and the metrics"
+        message = "the loop's own printing is dropped: `fit` prints the loss and the metrics"
         training.said.append(training.file.finding("TFM763", Severity.REVIEW, loop.node, message))
 
 
@@ -102,10 +103,10 @@ def _fed(training: Training, node: cst.BaseExpression) -> list[tuple[str, cst.Ba
         found = []
         for element in node.elements:
             if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.Name):
-                raise Blocked("TFM732", node, "what is fed is not a dict of placeholders by name")
+                raise Blocked("TFM732", node, "feed_dict is not a dict of placeholders by name")
             found.append((element.key.value, element.value))
         return found
-    raise Blocked("TFM732", node, "what is fed is not a dict that is written at the call: write it there")
+    raise Blocked("TFM732", node, "feed_dict is not a dict literal at the call: write it there")
 
 
 def _placeholders(training: Training, loop: _Loop, fed: list[tuple[str, cst.BaseExpression]]) -> str:
@@ -116,7 +117,7 @@ def _placeholders(training: Training, loop: _Loop, fed: list[tuple[str, cst.Base
         call = value_of(made[0].node) if len(made) == 1 else None
         known = isinstance(call, cst.Call) and training.tf(call) in ("tf.placeholder", "tf.placeholder_with_default")
         if not known or not isinstance(call, cst.Call) or made[0].binds != {name}:
-            raise Blocked("TFM732", value, f"`{name}` is no placeholder that is made in this function")
+            raise Blocked("TFM732", value, f"`{name}` is not a placeholder created in this function")
         if _is_number(training, loop, call, value):
             new = cst.parse_statement(f"{name} = {training.file.code(value)}\n")
             assert isinstance(new, cst.BaseStatement)
@@ -126,18 +127,22 @@ def _placeholders(training: Training, loop: _Loop, fed: list[tuple[str, cst.Base
         given = bind(call, _PLACEHOLDER, "tf.placeholder", "TFM732")
         shape = given.get("shape")
         if training.tf(call) != "tf.placeholder" or not isinstance(shape, (cst.List, cst.Tuple)) or not shape.elements:
-            message = f"the shape of `{name}` is not written out: a Keras input has to know it"
+            message = f"the shape of `{name}` is not a literal, and a Keras input needs it"
             raise Blocked("TFM732", call, message)
         sizes = [training.file.code(element.value) for element in shape.elements]
         dtype = training.file.code(given["dtype"])
         spec = f"TensorSpec([{', '.join(sizes)}], {dtype})"
         tensors.append((name, made[0], value, spec))
     if len(tensors) != 2:
-        message = "the training is not fed two placeholders, features and labels, beside plain numbers"
+        message = "the training must be fed two placeholders, features and labels, and otherwise plain numbers only"
         raise Blocked("TFM732", loop.run, message)
     first = [_first_use(training, name) for name, _, _, _ in tensors]
     if first[0] == first[1]:
-        raise Blocked("TFM732", loop.run, "which placeholder holds the labels is not known: use it in a later line")
+        raise Blocked(
+            "TFM732",
+            loop.run,
+            ("cannot tell which placeholder holds the labels: first use it on a later line than the features"),
+        )
     features, labels = tensors if first[0] < first[1] else tensors[::-1]
     training.features, training.labels = features[0], labels[0]
     training.specs = features[3], labels[3]
@@ -215,17 +220,19 @@ def _kept(training: Training, loop: _Loop, node: cst.BaseStatement, yielded: str
                 c for c in calls_in(node) if c is not loop.run and not any(c is one for one in calls_in(loop.run))
             ]
             if others or len(node.body) != 1:
-                raise Blocked("TFM732", node, "the training step shares its line with something else")
+                raise Blocked(
+                    "TFM732", node, "the training step shares its line with something else: put it on its own line"
+                )
             new = cst.parse_statement(yielded, config=training.file.module.config_for_parsing)
             assert isinstance(new, cst.SimpleStatementLine)
             return new.with_changes(leading_lines=node.leading_lines)
         if not isinstance(node, (cst.For, cst.While)) or not isinstance(node.body, cst.IndentedBlock):
-            raise Blocked("TFM732", node, "the training step is not run in every turn of the loop")
+            raise Blocked("TFM732", node, "the training step does not run in every iteration of the loop")
         head = node.iter if isinstance(node, cst.For) else node.test
         if names_in(head) & {*loop.results, training.session_name} or node.orelse is not None:
-            raise Blocked("TFM732", node, "how long this loop runs depends on what the session gave")
+            raise Blocked("TFM732", node, "the length of this loop depends on results of the session")
         if isinstance(node, cst.While) and not names_in(head):
-            raise Blocked("TFM732", node, "this loop ends by a condition inside: say how many steps it takes")
+            raise Blocked("TFM732", node, "this loop ends by a condition in its body: state the number of steps")
         inner = [_kept(training, loop, one, yielded) for one in node.body.body if isinstance(one, cst.BaseStatement)]
         return node.with_changes(body=node.body.with_changes(body=[one for one in inner if one is not None]))
     mentions = names_in(node)
@@ -233,7 +240,7 @@ def _kept(training: Training, loop: _Loop, node: cst.BaseStatement, yielded: str
     alone = small.value if isinstance(small, cst.Expr) else None
     if isinstance(alone, cst.Call) and method_of_session(training, alone) is not None:
         raise Blocked(
-            "TFM732", alone, "the session is asked for something whose result nothing needs: it may change it"
+            "TFM732", alone, "the session runs something whose result is unused, and which may have side effects"
         )
     acts = [call for call in calls_in(node) if not _only_tells(training, loop, call)]
     about = mentions & {*loop.results, training.session_name} or {name for name, _ in bindings(node)} & loop.results
@@ -241,16 +248,16 @@ def _kept(training: Training, loop: _Loop, node: cst.BaseStatement, yielded: str
     walk(node, deeds)
     if about or (calls_in(node) and not acts and not bindings(node)):
         if acts:
-            message = f"`{training.file.code(acts[0].func)}` is called with what the session gives: do it in a hook"
+            message = f"`{training.file.code(acts[0].func)}` is called with results of the session: do it in a hook"
             raise Blocked("TFM732", acts[0], message)
         if deeds.ends:
-            raise Blocked("TFM732", deeds.ends[0], "the loop ends by what the session gave")
+            raise Blocked("TFM732", deeds.ends[0], "results of the session end the loop")
         if any(names_in(place) for place in deeds.places):
-            raise Blocked("TFM732", deeds.places[0], "what the session gave is kept in an object or a list")
+            raise Blocked("TFM732", deeds.places[0], "results of the session are stored in an object or a list")
         loop.told = True
         return None
     if any(isinstance(end, (cst.Return, cst.Raise)) for end in deeds.ends):
-        raise Blocked("TFM732", deeds.ends[0], "this leaves the loop")
+        raise Blocked("TFM732", deeds.ends[0], "this leaves the loop: state the number of steps")
     return node
 
 
@@ -263,7 +270,7 @@ def _only_tells(training: Training, loop: _Loop, call: cst.Call) -> bool:
     only_reads(training, fetched_names(given["fetches"]))
     fed = given.get("feed_dict")
     if fed is not None and calls_in(fed):
-        raise Blocked("TFM732", fed, "batches that are only looked at are drawn from what the training reads, too")
+        raise Blocked("TFM732", fed, "batches that are only inspected are drawn from the training data")
     return not _trains(training, given)
 
 
@@ -283,7 +290,7 @@ def _check_order(
     for statement in training.suffix:
         used = sorted(names_in(statement) & (gone | {training.session_name}))
         if used:
-            message = f"`{used[0]}` is used after the training: the session and what its loop made are gone then"
+            message = f"`{used[0]}` is used after the training, when the session and the loop's variables are gone"
             raise Blocked("TFM733", statement, message)
     ready: set[str] = set()
     counted = {name for call in _loops(body) for name in names_in(call.target)}
@@ -294,7 +301,7 @@ def _check_order(
             reads = names_in(line) if own is None else names_in(own)
             early = sorted((reads & bound & outside) - ready - counted)
             if early:
-                message = f"`{early[0]}` has a value from before the session, and changes in the loop: set it inside"
+                message = f"`{early[0]}` is set before the session and changed in the loop: set it in the loop"
                 raise Blocked("TFM732", loop.node, message)
             ready |= owned
         ready |= {name for name, _ in bindings(one)}

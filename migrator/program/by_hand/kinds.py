@@ -29,7 +29,7 @@ def classify(training: Training) -> None:
         given = bind(training.call, sessions.PLAIN_PARAMETERS, "tf.Session", "TFM733")
         for key in ("target", "graph"):
             if not is_none(given.get(key)):
-                raise Blocked("TFM733", given[key], f"`{key}` of the session is not carried over")
+                raise Blocked("TFM733", given[key], f"`{key}` of the session is unsupported")
     hooks = set()
     for key in ("hooks", "chief_only_hooks"):
         if key in given:
@@ -50,7 +50,7 @@ def classify(training: Training) -> None:
             line.kind = "removed"
         elif any(name in (*sessions.LEFT_OUT, *SCAFFOLDS) for name in names):
             if not isinstance(line.node, cst.SimpleStatementLine) or len(line.node.body) != 1:
-                message = "what only the session needs stands in one block with something else: take it out of it"
+                message = "code that only the session needs shares a block with other code: move it out"
                 raise Blocked("TFM760", line.node, message)
             line.kind = "removed"
         elif line.binds & hooks and not tensors & line.binds:
@@ -66,8 +66,9 @@ def classify(training: Training) -> None:
                 around = path_to(line.node, call)
                 if any(isinstance(one, (cst.If, cst.IfExp, cst.For, cst.While, cst.Try)) for one in around):
                     message = (
-                        "whether workers train in step is chosen when the program runs, but another strategy does it: "
-                        "remove the `if` here, and that around `make_session_run_hook`, to keep one of both"
+                        "a runtime condition chooses synchronous training, which needs another strategy: "
+                        "remove the `if` here, and the one around `make_session_run_hook`, to keep one of the "
+                        "two"
                     )
                     raise Blocked("TFM764", call, message)
                 training.synchronous = call

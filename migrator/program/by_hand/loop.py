@@ -27,52 +27,54 @@ def read_loop(training: Training) -> None:
     body = training.inside
     loops = [s for s in body if isinstance(s, (cst.While, cst.For))]
     if len(loops) != 1:
-        raise Blocked("TFM760", training.session, "the session holds no single loop that runs the training")
+        raise Blocked("TFM760", training.session, "the session has no single training loop")
     loop = loops[0]
     at = next(index for index, statement in enumerate(body) if statement is loop)
     training.suffix = [*body[at + 1 :], *training.suffix]
     for statement in body[:at]:
         acts = any(not tells(call) for call in calls_in(statement))
         if not isinstance(statement, cst.SimpleStatementLine) or value_of(statement) is None or acts:
-            message = "what stands between the session and its loop is not carried over: do it before the session"
+            message = "code between the session and its loop is unsupported: move it before the session"
             raise Blocked("TFM760", statement, message)
         counted = {name for name, _ in bindings(statement)}
         if any(counted & names_in(other) for other in training.suffix):
-            raise Blocked("TFM760", statement, "what the loop counts is used after it")
+            raise Blocked("TFM760", statement, "a counter of the loop is used after it")
     for statement in body:
         if statement is not loop and _uses_session(training, statement):
-            message = "what else the session is asked beside the training is not carried over: do it after it"
+            message = "running the session outside the training loop is unsupported: do it after the session"
             raise Blocked("TFM760", statement, message)
     runs = [c for c in calls_in(loop.body) if method_of_session(training, c) == "run"]
     if len(runs) != 1 or _count_session(training, loop.body) != 1:
         place = runs[1] if len(runs) > 1 else loop
-        raise Blocked("TFM760", place, "the loop asks the session for more than one training step each time")
+        raise Blocked("TFM760", place, "the loop runs the session more than once per iteration")
     run = bind(runs[0], ("fetches", "feed_dict", "options", "run_metadata"), "run", "TFM760")
     if not is_none(run.get("feed_dict")):
-        message = "batches are fed to placeholders: make a `tf.data.Dataset` of them, and train on its iterator's next"
+        message = (
+            "batches are fed to placeholders: make them a `tf.data.Dataset`, and train on its iterator's get_next()"
+        )
         raise Blocked("TFM761", run["feed_dict"], message)
     between = path_to(loop.body, runs[0])[1:]
     if any(isinstance(n, (cst.If, cst.For, cst.While, cst.Try, cst.IfExp, cst.BooleanOperation)) for n in between):
-        raise Blocked("TFM760", runs[0], "the training step is not run in every turn of the loop")
+        raise Blocked("TFM760", runs[0], "the training step does not run in every iteration of the loop")
     if loop.orelse is not None:
-        raise Blocked("TFM760", loop.orelse, "the `else` of the loop is not carried over: do it after the session")
+        raise Blocked("TFM760", loop.orelse, "the `else` of the loop is unsupported: move it after the session")
     counted = {name for statement in body[:at] for name, _ in bindings(statement)}
     if isinstance(loop, cst.For) and counted & names_in(loop.iter):
-        raise Blocked("TFM760", loop, "how many steps the loop takes is said inside the session: say it before it")
+        raise Blocked("TFM760", loop, "the number of steps is set inside the session: set it before")
     _only_tells(training, loop)
     if isinstance(loop, cst.While):
         if not _asks_to_stop(training, loop.test):
-            raise Blocked("TFM760", loop.test, "the loop ends by something else than `session.should_stop()`")
+            raise Blocked("TFM760", loop.test, "the loop ends by another condition than `session.should_stop()`")
     else:
         count = loop.iter
         if not isinstance(count, cst.Call) or dotted(count.func) not in ("range", "xrange") or len(count.args) != 1:
-            raise Blocked("TFM760", loop, "how many steps this loop takes is not known: `for ... in range(n)`")
+            raise Blocked("TFM760", loop, "cannot tell how many steps this loop takes: write `for ... in range(n)`")
         training.steps = training.file.code(count.args[0].value)
     fetched = fetched_names(run["fetches"])
     trained = [name for name in fetched if maker_of(training, name) is not None]
     maker = maker_of(training, trained[0]) if len(trained) == 1 else None
     if maker is None:
-        message = "the loop does not run one train_op of `minimize` or `apply_gradients` that is made here"
+        message = "the loop does not run a single train_op of `minimize` or `apply_gradients` created here"
         raise Blocked("TFM760", runs[0], message)
     training.maker = maker
     only_reads(training, [name for name in fetched if name != trained[0]])
@@ -108,7 +110,7 @@ def only_reads(training: Training, names: Sequence[str]) -> None:
                 word = call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted(call.func) or ""
                 if word.startswith(_ACTING):
                     place = call if call in training.file.parents else training.call
-                    message = f"`{names[0]}` is run beside the train_op, and may change something: put it into a hook"
+                    message = f"`{names[0]}` is run with the train_op, and may have side effects: move it to a hook"
                     raise Blocked("TFM760", place, message)
             queue += line.mentions
 
@@ -159,7 +161,7 @@ def fetched_names(node: cst.BaseExpression) -> list[str]:
         return [node.value]
     if isinstance(node, (cst.List, cst.Tuple)) and all(isinstance(e.value, cst.Name) for e in node.elements):
         return [e.value.value for e in node.elements if isinstance(e.value, cst.Name)]
-    raise Blocked("TFM760", node, "what the loop runs is no name, and no list of names")
+    raise Blocked("TFM760", node, "the fetches of the loop are neither a name nor a list of names")
 
 
 def _only_tells(training: Training, loop: cst.While | cst.For) -> None:
@@ -172,17 +174,17 @@ def _only_tells(training: Training, loop: cst.While | cst.For) -> None:
             message = f"`{name or training.file.code(call.func)}` is called between the steps, which `fit` does not do"
             raise Blocked("TFM760", call, message)
     if finder.ends:
-        message = "this ends the loop by a condition of its own: give the session a StopAtStepHook"
+        message = "this condition ends the loop: use a StopAtStepHook"
         raise Blocked("TFM760", finder.ends[0], message)
     for target in finder.places:
-        message = "what the loop gets from the session is kept in an object or a list, which `fit` does not do"
+        message = "results of the session are stored in an object or a list, which `fit` does not do"
         raise Blocked("TFM760", target, message)
     bound = {name for name, _ in bindings(loop)} - {"_"}
     later = set().union(*(names_in(s) for s in training.suffix)) if training.suffix else set()
     for name in sorted(bound & later):
-        raise Blocked("TFM760", loop, f"`{name}`, which the loop gets from the session, is used after it")
+        raise Blocked("TFM760", loop, f"`{name}`, a result of the session, is used after the loop")
     if len(loop.body.body) > 1:
-        message = "what the loop printed of its steps is left out: `fit` prints the loss and the metrics"
+        message = "the loop's own printing is dropped: `fit` prints the loss and the metrics"
         training.said.append(
             training.file.finding("TFM763", Severity.REVIEW, training.origins.get(loop, loop), message)
         )

@@ -44,7 +44,7 @@ def check_mean(training: Training, lines: Sequence[Line]) -> None:
     computed = [call for line in lines for call in methods_in(line.node) if call.func.attr.value == "compute_gradients"]
     given = computed[0].args[0].value if computed and computed[0].args else None
     if given is None:
-        raise Blocked("TFM768", training.call, "which loss the towers minimize is not known: give it a name")
+        raise Blocked("TFM768", training.call, "cannot tell which loss the towers minimize: assign it to a name")
     check_mean_of(training, lines, given)
 
 
@@ -54,8 +54,9 @@ def check_mean_of(training: Training, lines: Sequence[Line], given: cst.BaseExpr
     reader = _Reader(training)
     if not reader.is_mean(given, statements, 0):
         message = (
-            "the loss of a tower is not known to be a mean over its examples, so that the mean of all is that of the "
-            "whole batch: use a loss of tf.losses without weights, or tf.reduce_mean of the examples' losses"
+            "cannot tell that the loss of a tower is a mean over its examples, so that the mean "
+            "over towers is that of the whole batch: use a loss of tf.losses without weights, or "
+            "tf.reduce_mean of the losses per example"
         )
         raise Blocked("TFM768", _place(training, given), message)
     reader.check_apart([given, *_needed(given, statements)])
@@ -154,8 +155,8 @@ class _Reader:
                 self._follow(call)
             elif id(call) not in self.means and not self._apart(call, name):
                 message = (
-                    f"`{name}` is not known to treat every example by itself: the whole batch may not be what the "
-                    "towers are together (batch normalization, say, has the moving averages of one of them)"
+                    f"`{name}` may mix examples: the whole batch may not give what the towers give together "
+                    "(batch normalization, for one, has the moving averages of one tower)"
                 )
                 raise Blocked("TFM769", _place(self.training, call), message)
 
@@ -193,7 +194,7 @@ class _Reader:
         origin = self.training.file.imports.names.get(name.partition(".")[0], "")
         of_object = isinstance(call.func, cst.Attribute) and not origin  # a tensor's, an optimizer's, an iterator's
         if not of_object and name not in _BUILTINS and not origin.startswith("numpy"):
-            message = f"`{name}` is not in this file: whether it treats every example by itself is not known"
+            message = f"`{name}` is not in this file: cannot tell whether it treats every example separately"
             raise Blocked("TFM769", _place(self.training, call), message)
 
 

@@ -35,7 +35,7 @@ def read_network(training: Training) -> list[Line]:
     at = next(i for i, line in enumerate(training.lines) if line.node is training.next_line)
     for line in training.lines[:at]:
         if line.binds & batch and line.binds - batch:
-            raise Blocked("TFM761", line.node, "a name of the batch stands for something else before: rename it")
+            raise Blocked("TFM761", line.node, "the name of the batch has another value before: rename it")
     known = [line for i, line in enumerate(training.lines) if i > at or not line.binds & batch]
     needed = lines_behind(training, {training.loss, training.train_op}, known, "model")
     keep = [
@@ -45,7 +45,7 @@ def read_network(training: Training) -> list[Line]:
     found = [line for line in training.lines if line in keep or line in lines_behind(training, more, known, "model")]
     for line in found:
         for name in sorted(line.mentions & training.gone):
-            message = f"the training needs `{name}`, which holds something of every tower"
+            message = f"the training needs `{name}`, which collects something of every tower"
             raise Blocked("TFM766", training.origins.get(line.node, line.node), message)
     return found
 
@@ -65,7 +65,7 @@ def _loss(training: Training) -> str:
         for other in calls_in(line.node):
             if training.tf(other) == "tf.gradients" and other.args and isinstance(other.args[0].value, cst.Name):
                 return other.args[0].value.value
-    raise Blocked("TFM760", training.maker.node, "which loss is minimized is not known: give it a name")
+    raise Blocked("TFM760", training.maker.node, "cannot tell which loss is minimized: assign it to a name")
 
 
 def _is_idle(training: Training, line: Line) -> bool:

@@ -21,13 +21,15 @@ def find_session(training: Training) -> None:
     around = path_to(training.file.module, call)
     functions = [n for n in around if isinstance(n, cst.FunctionDef)]
     if len(functions) > 1 or any(isinstance(n, cst.ClassDef) for n in around):
-        raise Blocked("TFM760", call, "the session is made inside a class or an inner function: train in a function")
+        raise Blocked(
+            "TFM760", call, "the session is created in a class or a nested function: train in a plain function"
+        )
     training.scope = functions[0] if functions else training.file.module
     session = next((n for n in reversed(around) if isinstance(n, cst.With)), None)
     if session is None or session.items[0].item is not call or session.items[0].asname is None:
-        raise Blocked("TFM760", call, "the session is not made by `with ... as session:`: write it so")
+        raise Blocked("TFM760", call, "create the session with `with ... as session:`")
     if len(session.items) != 1 or not isinstance(session.items[0].asname.name, cst.Name):
-        raise Blocked("TFM760", call, "the `with` of the session names more than one thing: give it a line of its own")
+        raise Blocked("TFM760", call, "the `with` of the session has several items: put it on its own line")
     training.session = session
     training.session_name = session.items[0].asname.name.value
     inside = session.body.body if isinstance(session.body, cst.IndentedBlock) else ()
@@ -74,7 +76,7 @@ def body_of(training: Training) -> Sequence[cst.BaseStatement]:
     if isinstance(scope, cst.Module):
         return scope.body
     if not isinstance(scope.body, cst.IndentedBlock):
-        raise Blocked("TFM760", training.call, "the training stands on the line of its `def`")
+        raise Blocked("TFM760", training.call, "the training is on the line of its `def`: put it on its own line")
     return scope.body.body
 
 
@@ -91,7 +93,7 @@ def flatten(training: Training, body: Sequence[cst.BaseStatement]) -> bool:
                 training.suffix = [*training.suffix, *body[index + 1 :]]
                 return True
         elif holds:
-            raise Blocked("TFM760", statement, "the training stands in a block whose meaning here is not known")
+            raise Blocked("TFM760", statement, "the training is in a block that cannot be resolved")
         else:
             defines = isinstance(statement, cst.FunctionDef)
             mentions = free_names(statement) if defines else names_in(statement)  # type: ignore[arg-type]
@@ -115,17 +117,17 @@ def _block(training: Training, statement: cst.BaseStatement, holds: bool) -> Seq
             return statement.body.body
     if isinstance(statement, cst.If) and _is_server(training, statement.test):
         if training.joins is not None:
-            raise Blocked("TFM760", statement, "servers are told from workers twice")
+            raise Blocked("TFM760", statement, "parameter servers and workers are told apart twice")
         training.joins = statement
         joined = [call for call in calls_in(statement.body) if (dotted(call.func) or "").endswith(".join")]
         inside = statement.body.body if isinstance(statement.body, cst.IndentedBlock) else ()
         # What stands behind the call is never run: a server waits for ever.
         if len(joined) != 1 or not inside or joined[0] not in calls_in(inside[0]):
-            raise Blocked("TFM762", statement, "the branch of servers does more than `server.join()`")
+            raise Blocked("TFM762", statement, "the branch of parameter servers does more than `server.join()`")
         other = statement.orelse
         if isinstance(other, cst.If):
             if other.orelse is not None:
-                raise Blocked("TFM760", other, "jobs beside `ps` and `worker` are not known")
+                raise Blocked("TFM760", other, "jobs other than `ps` and `worker` are unsupported")
             return other.body.body if isinstance(other.body, cst.IndentedBlock) else None
         if isinstance(other, cst.Else) and isinstance(other.body, cst.IndentedBlock):
             return other.body.body

@@ -14,7 +14,7 @@ def check_names(training: Training, stays: list[Line]) -> None:
     moved = [line for line in training.lines if line not in stays]
     for line in stays:
         if line.node in training.origins:
-            message = "this belongs to a tower, but what else needs it stands outside"
+            message = "this belongs to a tower, but code outside needs it"
             raise Blocked("TFM766", training.origins[line.node], message)
     left = {name for line in stays for name in line.binds}
     gone = {name for line in moved for name in line.binds} - left
@@ -23,15 +23,15 @@ def check_names(training: Training, stays: list[Line]) -> None:
         for line in training.lines:
             if line.kind != "removed" and line.mentions & training.caller.dropped:
                 name = sorted(line.mentions & training.caller.dropped)[0]
-                message = f"`{name}` belongs to the server, but is used for more than the session here"
+                message = f"`{name}` belongs to the server, but has uses beyond the session here"
                 raise Blocked("TFM762", line.node, message)
     for line in stays:
         for name in sorted((line.mentions - line.binds) & gone):
-            message = f"`{name}` belongs to the graph or the cluster, but is used for something else here"
+            message = f"`{name}` belongs to the graph or the cluster, but has other uses here"
             raise Blocked("TFM760", line.node, message)
     for statement in training.generator:
         for name in sorted(names_in(statement) & gone):
-            message = f"`{name}` belongs to the graph, but the batches are made with it"
+            message = f"`{name}` belongs to the graph, but the batches are built with it"
             raise Blocked("TFM732", training.loop, message)
     for statement in training.suffix:
         for name in sorted(names_in(statement) & gone):
@@ -42,7 +42,7 @@ def check_names(training: Training, stays: list[Line]) -> None:
             for later in training.lines[index + 1 :]:
                 if later in stays and later.binds & line.mentions:
                     name = sorted(later.binds & line.mentions)[0]
-                    raise Blocked("TFM760", later.node, f"`{name}` changes after the graph has read it")
+                    raise Blocked("TFM760", later.node, f"`{name}` is reassigned after the graph has read it")
 
 
 def lines_that_stay(training: Training, data: list[Line], model: list[Line]) -> list[Line]:

@@ -30,20 +30,23 @@ def find_supervisor(training: Training) -> None:
     line = training.file.parents.get(training.file.parents.get(call, call), call)
     target = line.body[0].targets[0].target if _is_assignment(line) else None  # type: ignore[attr-defined]
     if not isinstance(target, cst.Name):
-        raise Blocked("TFM733", call, "the Supervisor is not given one name: `supervisor = tf.train.Supervisor(...)`")
+        raise Blocked(
+            "TFM733", call, "assign the Supervisor to a plain variable: `supervisor = tf.train.Supervisor(...)`"
+        )
     given = bind(call, sessions.SUPERVISOR_PARAMETERS, "tf.train.Supervisor", "TFM733")
     for one in calls_in(training.file.module):
         if training.tf(one) == "tf.train.SyncReplicasOptimizer":
             message = (
-                "a SyncReplicasOptimizer in the session of a Supervisor is not carried over: write `with "
-                "tf.train.MonitoredTrainingSession(master=server.target, is_chief=is_chief, hooks=[optimizer."
-                "make_session_run_hook(is_chief), tf.train.StopAtStepHook(last_step=n)]) as session:`, whose hook does "
-                "what its tokens, queue runner and initial operations do"
+                "a SyncReplicasOptimizer in the session of a Supervisor is unsupported: write `with "
+                "tf.train.MonitoredTrainingSession(master=server.target, is_chief=is_chief, "
+                "hooks=[optimizer.make_session_run_hook(is_chief), "
+                "tf.train.StopAtStepHook(last_step=n)]) as session:`, whose hook replaces the tokens, "
+                "queue runner and initial operations"
             )
             raise Blocked("TFM764", one, message)
     for key in sessions.SUPERVISOR_NOT_CARRIED:
         if not is_none(given.get(key)):
-            raise Blocked("TFM733", given[key], f"`{key}` of the Supervisor is not carried over")
+            raise Blocked("TFM733", given[key], f"`{key}` of the Supervisor is unsupported")
     made = [one for one in calls_in(training.file.module) if _method(one, target.value) in _MANAGED]
     if len(made) != 1:
         place = made[1] if len(made) > 1 else call
@@ -91,11 +94,11 @@ def _check_saves(training: Training, given: Mapping[str, cst.BaseExpression]) ->
         saver = training.value_of(saver.value) or saver
     plain = isinstance(saver, cst.Call) and training.tf(saver) == "tf.train.Saver"
     if saver is not None and not (plain and not _only_some(saver)):
-        message = "the saver is not a `tf.train.Saver()` of all variables that is made here"
+        message = "the saver is not a `tf.train.Saver()` of all variables created here"
         raise Blocked("TFM733", given["saver"], message)
     seconds = given.get("save_model_secs")
     if seconds is not None and _mentions_zero(seconds):
-        message = "whether checkpoints are written is not known (`save_model_secs=0`): leave it out, or the `logdir`"
+        message = "cannot tell whether checkpoints are written (`save_model_secs=0`): remove it, or the `logdir`"
         raise Blocked("TFM733", seconds, message)
 
 
@@ -151,7 +154,7 @@ def _code(training: Training) -> str:
 def _without_stops(training: Training, loop: cst.While | cst.For) -> cst.While | cst.For:
     code = _code(training)
     if not isinstance(loop.body, cst.IndentedBlock):
-        raise Blocked("TFM760", loop, "the loop stands on one line")
+        raise Blocked("TFM760", loop, "the loop is on one line: put its body on its own lines")
     counts = []
     kept = []
     for statement in loop.body.body:
@@ -163,7 +166,7 @@ def _without_stops(training: Training, loop: cst.While | cst.For) -> cst.While |
     body = loop.body.with_changes(body=kept)
     if isinstance(loop, cst.For):
         if counts:
-            raise Blocked(code, counts[0][0], "the loop ends by its own count and by that of the steps: keep one")
+            raise Blocked(code, counts[0][0], "the loop ends by its own counter and by the global step: keep one")
         return loop.with_changes(body=body)
     tests = [loop.test]
     while tests:
@@ -172,11 +175,11 @@ def _without_stops(training: Training, loop: cst.While | cst.For) -> cst.While |
             tests += [test.left, test.right]
         elif isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
             if not _asks(training, test.expression):
-                raise Blocked(code, test, "the loop ends by something that is not known here")
+                raise Blocked(code, test, "the end of the loop cannot be resolved")
         elif not (isinstance(test, cst.Name) and test.value == "True"):
             counts.append((test, False))
     if len(counts) > 1:
-        raise Blocked(code, counts[1][0], "the loop ends by two counts: keep one")
+        raise Blocked(code, counts[1][0], "two counters end the loop: keep one")
     if counts:
         count = _last_step(training, loop, *counts[0])
         if isinstance(count, cst.For):
@@ -210,7 +213,7 @@ def _last_step(
     """
     code, message = (
         _code(training),
-        "the loop ends by something else than its session or the number of steps: `while step < n`",
+        "the loop ends by something other than its session or the number of steps: write `while step < n`",
     )
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         raise Blocked(code, test, message)
@@ -223,15 +226,15 @@ def _last_step(
         raise Blocked(code, test, message)
     inside = {name for statement in training.inside for name, _ in bindings(statement)}
     if names_in(only.comparator) & inside:
-        raise Blocked(code, test, "how many steps the loop takes is said inside the session: say it before it")
+        raise Blocked(code, test, "the number of steps is set inside the session: set it before")
     if _is_step(training, loop, test.left.value):
         return only.comparator
     if not after and _counts_itself(training, loop, test.left.value):
         range_of = cst.Call(cst.Name("range"), [cst.Arg(only.comparator)])
         return cst.For(test.left, range_of, loop.body, leading_lines=loop.leading_lines)
     message = (
-        f"that `{test.left.value}` counts the steps is not known: fetch the global step beside the train_op "
-        f"(`_, {test.left.value} = session.run([train_op, global_step])`)"
+        f"cannot tell that `{test.left.value}` counts the steps: fetch the global step with the "
+        f"train_op (`_, {test.left.value} = session.run([train_op, global_step])`)"
     )
     raise Blocked(code, test, message)
 

@@ -56,7 +56,7 @@ def inline_towers(training: Training) -> OneTower | None:
         return None
     training.lines = [one for line in training.lines for one in _apart(training, line)]
     if len(loops) > 1:
-        raise Blocked("TFM766", loops[1].node, "a second loop over the devices: build the towers in one")
+        raise Blocked("TFM766", loops[1].node, "there is a second loop over the devices: build the towers in one")
     at = training.lines.index(loops[0])
     assert isinstance(loops[0].node, cst.For)
     tower = _read(training, loops[0].node, training.lines[:at])
@@ -78,12 +78,15 @@ def inline_towers(training: Training) -> OneTower | None:
         left = line.mentions & {tower.index, *tower.names, *splits}
         if left & tower.names:
             message = (
-                f"`{sorted(left & tower.names)[0]}`, the scope of a tower, is used in it: where a collection of this "
-                "scope gives its losses, add them up where they are made, and leave the scope out"
+                f"`{sorted(left & tower.names)[0]}`, the scope of a tower, is used in it: if a "
+                "collection of this scope gives its losses, add them up where they are created, and "
+                "remove the scope"
             )
             raise Blocked("TFM766", tower.node, message)
         if left:
-            message = f"`{sorted(left)[0]}` makes this differ from tower to tower: a tower may only choose its part"
+            message = (
+                f"`{sorted(left)[0]}` makes this differ between towers: a tower may only select its part of the batch"
+            )
             raise Blocked("TFM766", tower.node, message)
     check_mean(training, lines)
     used = {name for line in (*lines, *after) for name in line.mentions}
@@ -217,11 +220,11 @@ def _check_draws(training: Training, tower: _Tower, lines: list[Line]) -> None:
         ]
         makes = [call for call in methods_in(line.node) if call.func.attr.value.startswith("make_")]
         if own or makes or returns_next(training, line.node):
-            raise Blocked("TFM766", tower.node, "every tower has an iterator of its own, and so the same batches")
+            raise Blocked("TFM766", tower.node, "every tower has its own iterator, and so the same batches")
         for call in methods_in(line.node):
             drawn = call.func.attr.value == "get_next"
             if drawn and not (isinstance(call.func.value, cst.Name) and call.func.value.value in ready):
-                raise Blocked("TFM766", tower.node, "what the towers draw their batches from is made in them")
+                raise Blocked("TFM766", tower.node, "the towers create the data that they draw their batches from")
 
 
 def _apart(training: Training, line: Line) -> list[Line]:
@@ -255,10 +258,10 @@ def _read(training: Training, node: cst.For, before: list[Line]) -> _Tower:
     count = node.iter
     ranged = isinstance(count, cst.Call) and dotted(count.func) in ("range", "xrange") and len(count.args) == 1
     if not ranged or not isinstance(node.target, cst.Name) or node.orelse is not None:
-        raise Blocked("TFM766", node, "a loop over towers is understood as `for i in range(number of towers):`")
+        raise Blocked("TFM766", node, "a loop over towers must be `for i in range(number of towers):`")
     assert isinstance(count, cst.Call)
     if training.server is not None or training.setter or training.joins is not None:
-        raise Blocked("TFM766", node, "towers on the workers of a cluster are not carried over")
+        raise Blocked("TFM766", node, "towers on the workers of a cluster are unsupported")
     return _Tower(node, node.target.value, training.file.code(count.args[0].value), before)
 
 
@@ -289,7 +292,7 @@ def _opened(training: Training, tower: _Tower, body: list[cst.BaseStatement], sh
             found.append(_branches(training, tower, statement, shared))
             continue
         if not isinstance(statement, cst.SimpleStatementLine):
-            raise Blocked("TFM766", statement, "a tower that branches or loops is not carried over")
+            raise Blocked("TFM766", statement, "a tower with branches or loops is unsupported")
         if not shared:
             tower.outside.append(statement)
         found.append(statement)
@@ -331,7 +334,7 @@ def _branches(training: Training, tower: _Tower, node: cst.If, shared: bool) -> 
 
     def opened(block: cst.BaseSuite) -> cst.BaseSuite:
         if not isinstance(block, cst.IndentedBlock):
-            raise Blocked("TFM766", node, "write the branch of a tower on lines of its own")
+            raise Blocked("TFM766", node, "put the branch of a tower on its own lines")
         body = [one for one in block.body if isinstance(one, cst.BaseStatement)]
         return block.with_changes(body=_opened(training, tower, body, shared))
 
@@ -349,22 +352,22 @@ def _scope(training: Training, tower: _Tower, item: cst.WithItem) -> tuple[cst.W
     name = training.tf(call) if isinstance(call, cst.Call) else None
     if item.asname is not None:
         if not isinstance(item.asname.name, cst.Name):
-            raise Blocked("TFM766", item, "this block around a tower is not understood")
+            raise Blocked("TFM766", item, "this block around a tower is unsupported")
         tower.names.add(item.asname.name.value)
     if name in ("tf.device", "tf.name_scope"):
         return None, False
     if name != "tf.variable_scope" or not isinstance(call, cst.Call):
-        raise Blocked("TFM766", item, "this block around a tower is not understood")
+        raise Blocked("TFM766", item, "this block around a tower is unsupported")
     given = bind(call, (*_SCOPE, "custom_getter", "reuse"), "tf.variable_scope", "TFM766")
     if set(given) - {"name_or_scope", "reuse"} or "name_or_scope" not in given:
-        raise Blocked("TFM766", call, "a variable_scope around a tower is given more than its name and `reuse`")
+        raise Blocked("TFM766", call, "a variable_scope around a tower has more arguments than its name and `reuse`")
     first = given["name_or_scope"]
     if tower.index in names_in(first):
-        raise Blocked("TFM766", first, "every tower has variables of its own here: towers share them")
+        raise Blocked("TFM766", first, "every tower has its own variables here: share them")
     reuse = given.get("reuse")
     shares = not is_none(reuse)
     if shares and not _from_second_on(training, tower, reuse):
-        message = "`reuse` is not `i > 0` of the loop nor `tf.AUTO_REUSE`: whether towers share variables is not known"
+        message = "cannot tell whether towers share variables: `reuse` must be `i > 0` of the loop, or `tf.AUTO_REUSE`"
         raise Blocked("TFM766", call, message)
     if isinstance(first, cst.Call) and training.tf(first) == "tf.get_variable_scope":
         return None, shares
@@ -409,8 +412,8 @@ def _check_shared(training: Training, tower: _Tower) -> None:
             method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
             if training.tf(call) is not None or method not in ("get_next", "append", "compute_gradients"):
                 message = (
-                    "this stands outside of a `variable_scope(..., reuse=...)`, so that every tower may make variables "
-                    "of its own: put it into one"
+                    "this is outside a `variable_scope(..., reuse=...)`, so every tower may create its own "
+                    "variables: put it into one"
                 )
                 raise Blocked("TFM766", call, message)
 
@@ -559,7 +562,7 @@ def _without_lists(
     module = cst.Module(statements).visit(transformer)  # type: ignore[arg-type]
     lists = {one.list_name: one.value for one in transformer.found}
     if len(lists) != len(transformer.found):
-        raise Blocked("TFM766", tower.node, "a tower appends to one list twice")
+        raise Blocked("TFM766", tower.node, "a tower appends twice to one list")
     return list(module.body), lists
 
 
@@ -583,8 +586,8 @@ def _gradients(
     ]
     if len(found) != 1:
         message = (
-            "the towers do not append what `compute_gradients` gives to one list that is empty before them "
-            "(`gradients = []`)"
+            "the towers must append the results of `compute_gradients` to one list that is empty "
+            "before them (`gradients = []`)"
         )
         raise Blocked("TFM766", tower.node, message)
     name, value = found[0]
@@ -604,14 +607,15 @@ def _averaged(
     using = [line for line in after if listed in line.mentions]
     if len(using) != 1:
         node = using[1].node if len(using) > 1 else training.call
-        raise Blocked("TFM767", node, "the gradients of all towers are not averaged in one place")
+        raise Blocked("TFM767", node, "the gradients of all towers must be averaged in one place")
     line = using[0]
     calls = [call for call in calls_in(line.node) if any(_is_name(arg.value, listed) for arg in call.args)]
     function = training.file.functions.get(dotted(calls[0].func) or "") if len(calls) == 1 else None
     if function is None or len(calls[0].args) != 1 or not averages_towers(function, training.file):
         message = (
-            "that this takes the mean of all towers' gradients is not understood: use a function that returns "
-            "`[(tf.reduce_mean(tf.stack([g for g, _ in pair]), 0), pair[0][1]) for pair in zip(*gradients)]`"
+            "cannot tell that this averages the gradients of all towers: use a function that "
+            "returns `[(tf.reduce_mean(tf.stack([g for g, _ in pair]), 0), pair[0][1]) for pair "
+            "in zip(*gradients)]`"
         )
         raise Blocked("TFM767", line.node, message)
     mentioned = [name for name in name_nodes(training.file.module) if name.value == function.name.value]

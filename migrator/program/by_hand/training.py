@@ -107,7 +107,7 @@ class Training:
         for made in _MADE:
             if text.endswith(made):
                 return text[: -len(made)]
-        raise Blocked("TFM760", self.call, "TensorFlow is not imported as a module here: import it as `tf`")
+        raise Blocked("TFM760", self.call, "TensorFlow is not imported as a module: write `import tensorflow as tf`")
 
     def line_of(self, name: str) -> Line | None:
         """The only line before the session that gives a name its value."""
