@@ -15,7 +15,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM197",
-        "kernels of another package, where it is installed",
+        "kernels of an optional package",
         Severity.REVIEW,
         """
 `try: import intel_extension_for_tensorflow as itex; layer = itex.ops.LayerNormalization(...)` with a handler for the

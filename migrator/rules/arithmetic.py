@@ -19,7 +19,7 @@ WHERE_OF_EITHER = "`tf.where` broadcasts in TensorFlow 2 and takes rows in `tf.c
 RULES = (
     Rule(
         "TFM189",
-        "a name that means another thing in TensorFlow 2, in a file for TensorFlow 2",
+        "a name with another meaning in TensorFlow 2, in a TensorFlow 2 file",
         Severity.REVIEW,
         """
 The file names what only TensorFlow 1 has as TensorFlow 2 does (`tf.compat.v1.get_variable`), and nothing of it plainly:

@@ -46,7 +46,7 @@ identical, and there is no finding.
     ),
     Rule(
         "TFM613",
-        "arrays that change after their input function was made",
+        "arrays that change after their input_fn was created",
         Severity.MANUAL,
         """
 `numpy_input_fn` and `pandas_input_fn` keep the arrays that they are given. The new input function reads their names

@@ -21,7 +21,7 @@ printed them: an Estimator fails in any case, as it gets no EstimatorSpec.
     ),
     Rule(
         "TFM117",
-        "a constant that decides whether there is a value",
+        "a constant decides whether there is a value",
         Severity.REVIEW,
         """
 `penalty = f(x) if PENALIZED else None`, with `PENALIZED = True` in the file: the new program has the value without the
@@ -42,7 +42,7 @@ it is, with its symbols spelled for TensorFlow 2, and will fail there until some
     ),
     Rule(
         "TFM124",
-        "a setting that never did anything",
+        "a setting that never had an effect",
         Severity.REVIEW,
         """
 A RunConfig that is made, but given to no Estimator, and `config.replace(...)` as a line of its own, whose result (a new
@@ -58,7 +58,7 @@ function that is made and not used, where the file has another one.
     ),
     Rule(
         "TFM125",
-        "what else reads or tests the functions of hooks that are left out",
+        "code about the functions of dropped hooks",
         Severity.REVIEW,
         """
 A function that makes hooks is left out with these (TFM141). Where a dict gives such functions their names, and other
@@ -89,7 +89,7 @@ under TensorFlow 2 gets an AttributeError. Remove it, or replace the symbol.
     ),
     Rule(
         "TFM187",
-        "a function that runs a graph of its own in a session",
+        "a function that runs its own graph in a session",
         Severity.REVIEW,
         """
 The function has nothing to do with the training: it makes a `tf.Graph`, reads a frozen graph into it and runs that in a

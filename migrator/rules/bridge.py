@@ -8,7 +8,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM155",
-        "the program came out as a bridge",
+        "the program became a bridge",
         Severity.REVIEW,
         """
 The native form, a Keras model of Keras layers, was blocked by the lines that this finding names (or `--style bridge`
@@ -26,7 +26,7 @@ imported before TensorFlow, for it chooses Keras 2 (`tf_keras` from TensorFlow 2
     ),
     Rule(
         "TFM156",
-        "a symbol that is gone, and that nothing stands for",
+        "a removed symbol without a replacement",
         Severity.MANUAL,
         """
 TensorFlow 2.21 has the named symbol neither in `tf` nor in `tf.compat.v1`, and the support file of the bridge (see
@@ -36,7 +36,7 @@ tf-migrate again.
     ),
     Rule(
         "TFM180",
-        "a symbol that is gone where the program may not come to",
+        "a removed symbol in code that may not run",
         Severity.REVIEW,
         """
 The named symbol is gone (TFM156), or needs TensorFlow 1 (TFM157), but the program is not known to come to it: a
@@ -58,7 +58,7 @@ instead.
     ),
     Rule(
         "TFM158",
-        "a session of the program's own",
+        "a session that the program creates",
         Severity.REVIEW,
         """
 In TensorFlow 1 all code builds one default graph. In TensorFlow 2 operations run at once, but in model functions and
@@ -96,7 +96,7 @@ way.
     ),
     Rule(
         "TFM168",
-        "a switch that is left out",
+        "a switch that is dropped",
         Severity.REVIEW,
         """
 The program turned eager execution off (`tf.disable_v2_behavior()`, say). The support file of the bridge runs on
@@ -116,7 +116,7 @@ not built, and its program was left as it was. The finding has the error and the
     ),
     Rule(
         "TFM177",
-        "a program that was not tried",
+        "an untested program",
         Severity.REVIEW,
         """
 `tf-migrate --try` (see TFM169) could not run this program up to its models: it wants arguments or data that are not
@@ -130,7 +130,7 @@ Where that builds the models the finding says so. It says nothing where it does 
     ),
     Rule(
         "TFM179",
-        "a program that cannot be tried here",
+        "a program that cannot be tested here",
         Severity.REVIEW,
         """
 `tf-migrate --try` (see TFM169) could not run this program up to its models: it calls a package that could not be
@@ -142,7 +142,7 @@ TensorFlow for the trial, in their present versions. A package that is only impo
     ),
     Rule(
         "TFM184",
-        "gradients that wait for another update",
+        "gradients that depend on another update",
         Severity.REVIEW,
         """
 The generator of a GAN is often trained after its discriminator, in the same step:
@@ -165,7 +165,7 @@ is why.
     ),
     Rule(
         "TFM149",
-        "a graph that Estimators of TensorFlow 1 wrote",
+        "a graph written by TensorFlow 1 Estimators",
         Severity.REVIEW,
         """
 Beside each checkpoint an Estimator of TensorFlow 1 wrote its graph, `model.ckpt-100.meta`, and `graph.pbtxt` once. A
@@ -179,7 +179,7 @@ frozen graph also from what `export_saved_model` writes.
     ),
     Rule(
         "TFM185",
-        "a file of TensorFlow 1 that no program here imports",
+        "a TensorFlow 1 file that no program here imports",
         Severity.REVIEW,
         """
 Nothing that was given makes an Estimator or a session and imports this file: the program may be elsewhere, find the
@@ -193,7 +193,7 @@ are spelled anew by themselves (TFM272), and are no reason for this finding.
     ),
     Rule(
         "TFM277",
-        "Keras as a package of its own, in a program that keeps its sessions",
+        "standalone Keras in a program that keeps its sessions",
         Severity.REVIEW,
         """
 `import keras` was Keras 2 beside TensorFlow 1, and its layers were operations of TensorFlow's graph. Beside TensorFlow

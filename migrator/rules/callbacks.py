@@ -20,7 +20,7 @@ from migrator.walking import walk
 RULES = (
     Rule(
         "TFM161",
-        "own session hooks become Keras callbacks",
+        "custom session hooks become Keras callbacks",
         Severity.REVIEW,
         """
 A class derived from `SessionRunHook` becomes one derived from `tf.keras.callbacks.Callback`, with the bodies of its
@@ -41,7 +41,7 @@ without them.
     ),
     Rule(
         "TFM162",
-        "session hooks that work on the graph",
+        "session hooks that use the graph",
         Severity.MANUAL,
         """
 A hook of the program's own that runs operations in the session, assigns variables, fetches tensors of the graph, or

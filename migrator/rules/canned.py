@@ -56,7 +56,7 @@ Refused are label vocabularies, `warm_start_from`, an optimizer that is shared w
     ),
     Rule(
         "TFM147",
-        "metrics of add_metrics are the model's own",
+        "metrics of add_metrics become the model's own",
         Severity.REVIEW,
         """
 `estimator = tf.estimator.add_metrics(estimator, metric_fn)` makes an Estimator in the same `model_dir` whose
@@ -68,7 +68,7 @@ out, or for a canned one, and a function of `features`, `labels` and `prediction
     ),
     Rule(
         "TFM191",
-        "a canned Estimator may be that of TensorFlow 1 or 2",
+        "a canned Estimator may be TensorFlow 1's or 2's",
         Severity.REVIEW,
         """
 `tf.estimator.DNNClassifier` of TensorFlow 1 adds up the losses of a batch and trains with Adagrad at 0.05, that of
@@ -79,7 +79,7 @@ one of TensorFlow 1, and `verify` runs it as that. If it ran on TensorFlow 2, gi
     ),
     Rule(
         "TFM891",
-        "the partitioner of a canned Estimator, for all variables",
+        "the partitioner of a canned Estimator applies to all variables",
         Severity.REVIEW,
         """
 `input_layer_partitioner` (`partitioner` of a linear model) splits the embeddings and the weights of the columns. The
@@ -91,7 +91,7 @@ and the migrated program nothing: where tables are larger than that, give the st
     ),
     Rule(
         "TFM194",
-        "an Estimator made of a Keras model is that model",
+        "an Estimator created from a Keras model becomes that model",
         Severity.MANUAL,
         """
 `tf.keras.estimator.model_to_estimator(keras_model=model)` goes, and the compiled model itself is trained and evaluated.

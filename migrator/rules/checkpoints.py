@@ -8,7 +8,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM850",
-        "checkpoints of TensorFlow 1 in the model_dir",
+        "TensorFlow 1 checkpoints in the model_dir",
         Severity.REVIEW,
         """
 An Estimator goes on from the newest checkpoint in its `model_dir`, and so does the migrated program; but it writes and
@@ -23,7 +23,7 @@ program writes: `tf-migrate checkpoint --back` does that.
     ),
     Rule(
         "TFM860",
-        "this is not a checkpoint to carry over",
+        "this is not a checkpoint that can be converted",
         Severity.ERROR,
         """
 `tf-migrate checkpoint CHECKPOINT PROGRAM` reads a checkpoint of TensorFlow 1: a `model_dir` with its `checkpoint` file,
@@ -33,7 +33,7 @@ the migrated program wrote, and `--like` names the one of TensorFlow 1.
     ),
     Rule(
         "TFM861",
-        "the checkpoint lacks what the program has",
+        "the checkpoint lacks weights of the program",
         Severity.ERROR,
         """
 The migrated program has a weight that no variable of the checkpoint can be: another network, another hyperparameter, or
@@ -43,7 +43,7 @@ was written.
     ),
     Rule(
         "TFM862",
-        "the checkpoint holds what the program has not",
+        "the checkpoint has variables that the program lacks",
         Severity.ERROR,
         """
 A trained variable of the checkpoint has no weight in the migrated program: another network, or another hyperparameter.
@@ -53,7 +53,7 @@ in a variable, moving averages of weights, variables of hooks.
     ),
     Rule(
         "TFM863",
-        "which variable is which weight is not clear",
+        "ambiguous mapping of variables to weights",
         Severity.ERROR,
         """
 Weights are paired with variables in the order in which the two programs make them, as `tf-migrate verify` pairs them;
@@ -74,7 +74,7 @@ momentum is -rate times that of TensorFlow 1, which is carried over where the ra
     ),
     Rule(
         "TFM865",
-        "the program did not come to use a model",
+        "the program never used a model",
         Severity.ERROR,
         """
 To learn its weights, `tf-migrate checkpoint` runs the migrated program up to the first `fit`, `evaluate`, `predict` or
@@ -93,7 +93,7 @@ a `model_dir` looks for none, and a folder with a checkpoint of the migrated pro
     ),
     Rule(
         "TFM867",
-        "Adam has counted other steps",
+        "Adam has counted another number of steps",
         Severity.REVIEW,
         """
 Adam divides by one minus a power of beta. TensorFlow 1 keeps these powers in variables of the optimizer, Keras takes

@@ -92,7 +92,7 @@ stride of 2, and `dropout` is given what it keeps. With those, losses agree with
     ),
     Rule(
         "TFM224",
-        "a part of tf.contrib.layers or slim that is not carried over",
+        "an unsupported part of tf.contrib.layers or slim",
         Severity.MANUAL,
         """
 `arg_scope` gives arguments to calls that do not show them. tf-migrate writes them at the calls where it sees all of
@@ -110,7 +110,7 @@ other than `batch_norm` and `layer_norm`, a `param_initializers`, or an `activat
     ),
     Rule(
         "TFM225",
-        "batch and layer normalization of contrib that Keras has not",
+        "contrib batch and layer normalization that Keras lacks",
         Severity.REVIEW,
         """
 `tf.contrib.layers.batch_norm` takes the fused kernel for vectors too, whose moving variance is the unbiased one: with a

@@ -48,7 +48,7 @@ another stream of random numbers.
     ),
     Rule(
         "TFM612",
-        "queues are not carried over",
+        "queues are unsupported",
         Severity.MANUAL,
         """
 Input functions that fill queues with threads (`tf.train.string_input_producer`, `batch`, `shuffle_batch`,

@@ -33,7 +33,7 @@ evaluator is a process of its own, which the callback does not hear.
     ),
     Rule(
         "TFM166",
-        "a hook ends the training of a program that could run on a cluster",
+        "a hook ends the training of a program that may run on a cluster",
         Severity.REVIEW,
         """
 `train_and_evaluate` runs on whatever cluster TF_CONFIG tells, and so does the program that it becomes, unless a hook
@@ -43,7 +43,7 @@ others wait for a worker that has stopped). The program is migrated for one devi
     ),
     Rule(
         "TFM164",
-        "early stopping that cannot be carried over",
+        "unsupported early stopping",
         Severity.MANUAL,
         """
 A hook of the `stop_if_...` family reads the evaluations of the program. It needs `train_and_evaluate`, `max_steps`,

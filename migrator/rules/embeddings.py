@@ -19,7 +19,7 @@ from migrator.walking import walk
 RULES = (
     Rule(
         "TFM796",
-        "a table of embeddings whose rows the lookup would mix",
+        "an embedding table whose rows the lookup would mix up",
         Severity.MANUAL,
         """
 `tf.get_variable` of a table whose rows `tf.nn.embedding_lookup` looks up, and that nothing else reads, becomes a

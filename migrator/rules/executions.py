@@ -20,7 +20,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM725",
-        "several steps in one execution",
+        "several steps per execution",
         Severity.REVIEW,
         """
 `fit` spends 0.5 to 1 millisecond of Python on every step, an Estimator less: small models would train at half the

@@ -8,7 +8,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM142",
-        "an export that is not carried over",
+        "an unsupported export",
         Severity.MANUAL,
         """
 `export_savedmodel`, `export_saved_model` and the exporters of an EvalSpec become `tf.saved_model.save` of the model
@@ -38,7 +38,7 @@ same numbers; Regress and Classify calls are answered with an error: let them ca
     ),
     Rule(
         "TFM176",
-        "an export as text is written in binary form",
+        "a text export is written in binary form",
         Severity.REVIEW,
         """
 `as_text=True` wrote the graph of a SavedModel as `saved_model.pbtxt`. `tf.saved_model.save` of TensorFlow 2 writes
@@ -48,7 +48,7 @@ same numbers; Regress and Classify calls are answered with an error: let them ca
     ),
     Rule(
         "TFM143",
-        "exporters write once, at the end",
+        "exporters write once, after training",
         Severity.REVIEW,
         """
 `LatestExporter` wrote a SavedModel after every evaluation and kept the newest five; `BestExporter` wrote when the

@@ -22,7 +22,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM192",
-        "a head as the loss, metrics and predictions that it stands for",
+        "a head becomes the loss, metrics and predictions that it stands for",
         Severity.MANUAL,
         """
 `head.create_estimator_spec(...)` returns an EstimatorSpec with the loss, the metrics and the predictions of its kind.
@@ -47,7 +47,7 @@ that are predicted from such a column as well; its values do not matter.
     ),
     Rule(
         "TFM193",
-        "predictions of a head that are left out",
+        "dropped predictions of a head",
         Severity.REVIEW,
         """
 Canned classifiers also predict `all_class_ids` and `all_classes`, which are the same for every example: 0, 1, ... up to

@@ -40,7 +40,7 @@ TrainSpec as `hooks=`.
     ),
     Rule(
         "TFM141",
-        "hooks that only report are left out",
+        "hooks that only report are dropped",
         Severity.REVIEW,
         """
 `LoggingTensorHook`, `SummarySaverHook`, `StepCounterHook`, `ProfilerHook`, `CheckpointSaverHook` and
@@ -54,7 +54,7 @@ print from `on_train_batch_end(batch, logs)` of a `tf.keras.callbacks.Callback`.
     ),
     Rule(
         "TFM188",
-        "hooks of TensorFlow's official models that are not given",
+        "hooks of TensorFlow's official models that were not given",
         Severity.REVIEW,
         """
 `hooks_helper.get_train_hooks([...])` of TensorFlow's official models (`official/utils/logs/hooks_helper.py`, which many
@@ -66,7 +66,7 @@ more, or give tf-migrate the file, too.
     ),
     Rule(
         "TFM160",
-        "a program that Horovod distributes",
+        "a program distributed by Horovod",
         Severity.MANUAL,
         """
 Horovod starts one process per device and averages gradients in its own optimizer; its `BroadcastGlobalVariablesHook`

@@ -11,7 +11,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM196",
-        "Horovod that a program does without where it is not installed",
+        "Horovod as an optional package",
         Severity.REVIEW,
         """
 A program that imports Horovod in a `try` and gives its names a value that says "none" in the handler
@@ -33,7 +33,7 @@ all, in a function that none of this decides, say, the program is refused as bef
     ),
     Rule(
         "TFM186",
-        "workers of TF_CONFIG in the place of Horovod's processes",
+        "workers of TF_CONFIG instead of Horovod processes",
         Severity.REVIEW,
         """
 A program that Horovod distributes keeps its code as a bridge (TFM155, or TFM199 with sessions), and what it asks of
@@ -60,7 +60,7 @@ program runs.
     ),
     Rule(
         "TFM274",
-        "Horovod in a program of TensorFlow 2",
+        "Horovod in a TensorFlow 2 program",
         Severity.REVIEW,
         """
 The program is mended for TensorFlow 2.21 as any other, and Horovod stays in it: its `DistributedGradientTape`, its

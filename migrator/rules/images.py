@@ -87,7 +87,7 @@ CALLS: dict[str, CallRule] = {
 RULES = (
     Rule(
         "TFM244",
-        "a way to resize images that cannot be carried over",
+        "an unsupported way to resize images",
         Severity.MANUAL,
         """
 `tf.image.resize` of TensorFlow 2 looks for each new pixel half a pixel further than `tf.image.resize_images` of

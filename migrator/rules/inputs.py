@@ -20,7 +20,7 @@ from migrator.walking import walk
 RULES = (
     Rule(
         "TFM601",
-        "an input function returns its dataset",
+        "an input_fn returns its dataset",
         Severity.MANUAL,
         """
 `return dataset.make_one_shot_iterator().get_next()`, in one line or over several statements, becomes `return dataset`,
@@ -32,7 +32,7 @@ left: do that work in `dataset.map` and return the dataset.
     ),
     Rule(
         "TFM602",
-        "how the input function is given",
+        "how the input_fn is passed",
         Severity.MANUAL,
         """
 Understood: the name of a function without required parameters (or with `params`, `mode`), a lambda that takes at most
@@ -41,7 +41,7 @@ these, `functools.partial(function, ...)`, and a call that returns the input fun
     ),
     Rule(
         "TFM619",
-        "a network made for the size of its batches",
+        "a network that reads its batch size",
         Severity.MANUAL,
         """
 The network reads the size of its batches (`features.shape[0]`) where it is made. An Estimator made it once for every

@@ -38,7 +38,7 @@ function alone, and leave the hook out of `hooks=`.
     ),
     Rule(
         "TFM614",
-        "an input function returns its dataset instead of initializing an iterator",
+        "an input_fn returns its dataset instead of initializing an iterator",
         Severity.REVIEW,
         """
 The hook that ran the iterator's initializer is left out, with its class where nothing else names that, and the input
@@ -50,7 +50,7 @@ order. Docstrings that speak of the hook are yours to change.
     ),
     Rule(
         "TFM615",
-        "an input function for both generations of TensorFlow",
+        "an input_fn for TensorFlow 1 and 2",
         Severity.REVIEW,
         """
 The function that gives the input function and the hook is also used by code that is no Estimator's and stays TensorFlow
@@ -61,7 +61,7 @@ function returns its dataset, in TensorFlow 1 the tensors of its iterator. Once 
     ),
     Rule(
         "TFM620",
-        "a look at the data beside the training",
+        "code that inspects the data outside the training",
         Severity.REVIEW,
         """
 A session that runs nothing but what an iterator gives (`sess.run(iterator.get_next())`) is a look at the data. The new

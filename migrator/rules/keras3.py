@@ -203,7 +203,7 @@ def _rows() -> str:
 RULES = (
     Rule(
         "TFM870",
-        "a form that Keras 3 does not have",
+        "a form that Keras 3 lacks",
         Severity.MANUAL,
         """
 With `--keras 3` a program is carried over where every layer, optimizer and metric of it is known to work on Keras 3:
@@ -217,7 +217,7 @@ Leave `--keras 3` out: Keras 2 (`tf_keras`) carries it over. Or replace the line
     ),
     Rule(
         "TFM871",
-        "a TensorFlow function on a tensor of the network that keras.ops does not have",
+        "a TensorFlow function on a network tensor that keras.ops lacks",
         Severity.MANUAL,
         """
 A network of Keras 3 is built of symbolic tensors that TensorFlow's own functions refuse (`tf.reshape(features, ...)`
@@ -229,7 +229,7 @@ tensors that every TensorFlow function takes), or leave `--keras 3` out.
     ),
     Rule(
         "TFM872",
-        "Keras 3 fits on no cluster",
+        "no cluster training with fit of Keras 3",
         Severity.MANUAL,
         """
 On TensorFlow 2.21 with Keras 3, `Model.fit` raises under ParameterServerStrategy and MultiWorkerMirroredStrategy, and a

@@ -15,7 +15,7 @@ from migrator.rules.site import keyword
 RULES = (
     Rule(
         "TFM404",
-        "whether a Keras layer of a model_fn trains",
+        "whether a Keras layer of a model_fn is active in training",
         Severity.REVIEW,
         """
 In a graph of TensorFlow 1 a Keras layer trains only where its call says so. `training=(mode == ModeKeys.TRAIN)`, of a

@@ -23,7 +23,7 @@ from migrator.walking import walk
 RULES = (
     Rule(
         "TFM306",
-        "a loss written by hand sees the labels as a column",
+        "a hand-written loss sees the labels as a column",
         Severity.REVIEW,
         """
 Keras makes labels of one number per example a column when the model's output has two axes. A hand-written loss over

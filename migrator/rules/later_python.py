@@ -22,7 +22,7 @@ from migrator.syntax import NOT_PYTHON, parents_in, tree_of, walked
 RULES = (
     Rule(
         "TFM275",
-        "names and arguments that Python and NumPy have no more",
+        "names and arguments that Python and NumPy removed",
         Severity.MIGRATED,
         """
 TensorFlow 2.21 needs Python 3.10 and comes with NumPy 2, in which much is gone that programs of TensorFlow 1 use. What
@@ -51,7 +51,7 @@ Names in a branch that only an ImportError or AttributeError leads to stay as th
     ),
     Rule(
         "TFM276",
-        "what Python and NumPy have no more, and nothing stands for",
+        "names and arguments that Python and NumPy removed without a replacement",
         Severity.REVIEW,
         """
 The program uses a name that Python 3.10, NumPy 2 or SciPy has not got any more (`scipy.misc.imread` and its kin went

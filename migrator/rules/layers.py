@@ -124,7 +124,7 @@ computes: `momentum=1.0` keeps it so. With moving averages that move, evaluation
     ),
     Rule(
         "TFM222",
-        "a layer that is in its training phase always",
+        "a layer that is always in training mode",
         Severity.REVIEW,
         """
 The layer is called with `training=True` (`tf.contrib.layers`: without `is_training`, whose default is True, or

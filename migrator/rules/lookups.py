@@ -33,7 +33,7 @@ in an input function becomes
     ),
     Rule(
         "TFM251",
-        "a lookup table whose number of buckets is computed",
+        "a lookup table with a computed number of buckets",
         Severity.REVIEW,
         """
 `num_oov_buckets` of the named table is not written out. For 0 TensorFlow 1 makes a table that gives unknown words

@@ -52,7 +52,7 @@ name which gets another value later.
     ),
     Rule(
         "TFM302",
-        "a weighted or differently reduced loss",
+        "a weighted loss, or another loss reduction",
         Severity.MANUAL,
         """
 With `weights=` TensorFlow 1 divides by the number of non-zero weights, Keras by the batch size: the loss is 60 to
@@ -62,7 +62,7 @@ weighted mean in a function of three lines. Every reduction of `tf.losses.Reduct
     ),
     Rule(
         "TFM311",
-        "the loss calls what may make variables",
+        "the loss calls code that may create variables",
         Severity.MANUAL,
         """
 A Keras model makes its variables in its network. A loss that calls a layer, or a function of another module, cannot be
@@ -72,7 +72,7 @@ result, or bring the function into the file of the model_fn.
     ),
     Rule(
         "TFM312",
-        "the loss chooses variables in a way that means others in Keras",
+        "the loss selects variables in a way that gives others in Keras",
         Severity.MANUAL,
         """
 `tf.trainable_variables()` and the collections of regularization hold what was made so far; a Keras model has all of its
@@ -90,7 +90,7 @@ not computed from: a Keras model does not have that layer.
     ),
     Rule(
         "TFM303",
-        "evaluation's loss is averaged over examples",
+        "the evaluation loss is averaged over examples",
         Severity.REVIEW,
         """
 `Estimator.evaluate` reports the mean of the batches' losses, `Model.evaluate` the mean over examples. They differ only
@@ -99,7 +99,7 @@ when the last batch is smaller: 19.17 against 14.5 on batches of 4, 4 and 2 (mea
     ),
     Rule(
         "TFM304",
-        "labels are used outside loss and metrics",
+        "labels are used outside the loss and the metrics",
         Severity.MANUAL,
         """
 A Keras model sees the features only; labels reach the loss and the metrics. A network that reads the labels (teacher

@@ -12,7 +12,7 @@ from migrator.rules.schedules import LINEAR_COSINE
 RULES = (
     Rule(
         "TFM790",
-        "a program that is not written for a mesh of devices",
+        "a program that cannot run on a mesh of devices",
         Severity.MANUAL,
         """
 `--strategy dtensor` writes native models on Keras 2 (`tf_keras`; Keras 3 has no DTensor) that train and evaluate in
@@ -28,7 +28,7 @@ A mesh raises when the program makes a variable whose axis a dimension does not 
     ),
     Rule(
         "TFM791",
-        "a layer or a function that was not tried on a mesh",
+        "a layer or a function that is untested on a mesh",
         Severity.MANUAL,
         """
 Many operations have no DTensor form, or none for tensors that are divided. Tried on TensorFlow 2.21, with the numbers
@@ -56,7 +56,7 @@ raised in TensorFlow 1 and gives zeros here.
     ),
     Rule(
         "TFM792",
-        "an optimizer that has no form for a mesh",
+        "an optimizer that is unsupported on a mesh",
         Severity.MANUAL,
         """
 Keras optimizers keep their slots in the layouts of the variables when they are given the mesh (the accumulators of
@@ -79,7 +79,7 @@ twice are added up.
     ),
     Rule(
         "TFM793",
-        "a metric that was not tried on a mesh",
+        "a metric that is untested on a mesh",
         Severity.MANUAL,
         """
 Metrics add up in variables, which have to be on the mesh: without it they show nonsense. Given it they were compared
@@ -105,7 +105,7 @@ as between any two runs without a seed.
     ),
     Rule(
         "TFM798",
-        "a MirroredStrategy that becomes a mesh",
+        "a MirroredStrategy becomes a mesh",
         Severity.REVIEW,
         """
 Under the MirroredStrategy of its RunConfig (`train_distribute`) an Estimator drew one batch of the input function for
@@ -121,7 +121,7 @@ clipped gradients, values over all examples.
     ),
     Rule(
         "TFM780",
-        "a MirroredStrategy of a TensorFlow 2 program, which becomes a mesh",
+        "a MirroredStrategy of a TensorFlow 2 program becomes a mesh",
         Severity.REVIEW,
         """
 `--strategy dtensor` writes three shapes of programs anew, on tf_keras: a model that is compiled and trained by
@@ -150,7 +150,7 @@ and returns no history: a loop over the epochs prints the loss of its last step 
     ),
     Rule(
         "TFM781",
-        "layouts that were chosen from sizes",
+        "layouts chosen by size",
         Severity.REVIEW,
         """
 `--layout auto --device-memory 16GiB --mesh model=2` divides the fewest variables over the first dimension of `--mesh`
@@ -167,7 +167,7 @@ rows of tables, and biases where that is not enough. Filters and what normalizat
     ),
     Rule(
         "TFM782",
-        "layouts that cannot be chosen from sizes",
+        "layouts that cannot be chosen by size",
         Severity.MANUAL,
         """
 The sizes of the program's weights do not fit into `--device-memory`, however they are divided, or a size is not known
@@ -179,7 +179,7 @@ functions and files. Without `--layout auto` nothing of this is asked.
     ),
     Rule(
         "TFM783",
-        "a program that is not written as a tf.Module",
+        "a program without a tf.Module",
         Severity.MANUAL,
         """
 `--strategy dtensor --style module` writes a program with DTensor's core API, as its guide does: the model is a
@@ -197,7 +197,7 @@ program on Keras' DTensor is written for more.
     ),
     Rule(
         "TFM799",
-        "a program of TensorFlow 2 that is not made one for a mesh",
+        "a TensorFlow 2 program that cannot move to a mesh",
         Severity.MANUAL,
         """
 `--strategy dtensor` writes Estimator programs, and programs of TensorFlow 2 that train on a MirroredStrategy in one of
@@ -217,7 +217,7 @@ A small program of the same model, with a MirroredStrategy and `fit`, run throug
     ),
     Rule(
         "TFM794",
-        "the devices of a mesh divide the batches",
+        "the devices of a mesh split the batches",
         Severity.REVIEW,
         """
 An Estimator without a `train_distribute` trained on one device. On a mesh all devices compute each step together, each

@@ -59,7 +59,7 @@ be known to choose the Keras form (curve, summation method) but are computed.
     ),
     Rule(
         "TFM503",
-        "a metric needs more than labels and the model's output",
+        "a metric needs more than the labels and the model's output",
         Severity.MANUAL,
         """
 The metric reads what cannot be computed outside the network and is no tensor of it either: something that a function of
@@ -88,7 +88,7 @@ the differences do not matter to you, replace the subclass by the class of Keras
     ),
     Rule(
         "TFM511",
-        "the k best of equal predictions",
+        "top-k metrics with ties",
         Severity.REVIEW,
         """
 `tf.metrics.recall_at_k` and `precision_at_k` take exactly k classes, of equal predictions those with the lower index.
@@ -99,7 +99,7 @@ what Keras does.
     ),
     Rule(
         "TFM512",
-        "the name of a metric's tensor is left out",
+        "the tensor name of a metric is dropped",
         Severity.REVIEW,
         """
 `tf.identity(accuracy[1], name="train_accuracy")` gives a tensor a name by which hooks and TensorBoard find it. Keras

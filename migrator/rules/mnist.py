@@ -119,7 +119,7 @@ CALLS: dict[str, CallRule] = {**dict.fromkeys(_LOADERS, _load), **dict.fromkeys(
 RULES = (
     Rule(
         "TFM751",
-        "MNIST of the tutorials",
+        "MNIST from the tutorials",
         Severity.REVIEW,
         """
 `tf.contrib.learn.datasets.load_dataset("mnist")` and `input_data.read_data_sets(folder)` of TensorFlow 1 download four

@@ -22,7 +22,7 @@ from migrator.rules.site import CallRule, Site, call_text, expression, keyword
 RULES = (
     Rule(
         "TFM431",
-        "Keras' Adagrad by its name",
+        "Keras' Adagrad by name",
         Severity.REVIEW,
         """
 `compile("adagrad")` and `tf.keras.optimizers.get("adagrad")` start the accumulators at 0.0 in TensorFlow 1.15, at 0.1
@@ -95,7 +95,7 @@ that are added up over several batches (TFM417): the bridge keeps them.
     ),
     Rule(
         "TFM410",
-        "an optimizer that Keras does not have",
+        "an optimizer that Keras lacks",
         Severity.REVIEW,
         """
 The file gets a subclass of a few lines that computes what the TensorFlow 1 optimizer did. Measured after 100 steps, the

@@ -16,7 +16,7 @@ from migrator.walking import walk
 RULES = (
     Rule(
         "TFM735",
-        "a program that a loop of its own is not written for",
+        "a program that a custom loop does not support",
         Severity.MANUAL,
         """
 `--loop custom` writes the steps of the training out: a `GradientTape`, the loss of each example averaged over those of
@@ -27,7 +27,7 @@ trains the same.
     ),
     Rule(
         "TFM736",
-        "replicas divide the batches",
+        "replicas split the batches",
         Severity.REVIEW,
         """
 An Estimator without a `train_distribute` trained on one device. With `--loop custom` the replicas of `--strategy
@@ -39,7 +39,7 @@ batches as many times larger as there are replicas to use these fully, and see t
     ),
     Rule(
         "TFM737",
-        "a strategy without a loop of its own",
+        "a strategy without a custom loop",
         Severity.MANUAL,
         """
 Loops of the program's own are written for one device, replicas of one machine, mirrored workers, parameter servers and
@@ -63,7 +63,7 @@ training with a warning there.
     ),
     Rule(
         "TFM740",
-        "replicas of a loop that draw whole batches",
+        "replicas of a loop that read whole batches",
         Severity.REVIEW,
         """
 Under the strategy of its RunConfig an Estimator fed one batch of the input function to every replica, and its loss was
@@ -86,7 +86,7 @@ values, where one device keeps n / (n - 1) times that: 2.5e-4 for 8 images of 6 
     ),
     Rule(
         "TFM739",
-        "a computation over all examples, which replicas divide",
+        "a computation over all examples, which replicas split",
         Severity.MANUAL,
         """
 Where replicas divide the batches of one device (`--strategy mirrored --loop custom`), each sees a part of the examples.
@@ -98,7 +98,7 @@ network that divides by `tf.reduce_max(tf.abs(x))` has losses 4 to 8 % off from 
     ),
     Rule(
         "TFM741",
-        "batches that are not the same in all workers, which divide them",
+        "batches that differ between workers, which split them",
         Severity.MANUAL,
         """
 Where workers divide the batches of one device (`--strategy multi-worker-mirrored --loop custom`), every worker calls

@@ -68,7 +68,7 @@ with a MinSizePartitioner. How variables are split changes no number. The bridge
     ),
     Rule(
         "TFM890",
-        "a partitioner of one scope, for all variables",
+        "the partitioner of one scope applies to all variables",
         Severity.REVIEW,
         """
 The partitioner of a variable scope splits the variables of that scope, that of a ParameterServerStrategy all variables

@@ -15,7 +15,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM130",
-        "values that the graph prints are left out",
+        "graph printing is dropped",
         Severity.REVIEW,
         """
 `tf.Print(x, [y], "message")` returned `x`, and printed the value of `y` to standard error whenever `x` was computed.

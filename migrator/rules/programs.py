@@ -16,7 +16,7 @@ the program starts: parameter servers, mirrored workers, or one device.
     ),
     Rule(
         "TFM102",
-        "an Estimator that is not carried over",
+        "an unsupported Estimator",
         Severity.MANUAL,
         """
 `tf.estimator` was deleted in TensorFlow 2.16. tf-migrate carries over programs around `tf.estimator.Estimator` with a
@@ -25,7 +25,7 @@ model_fn of their own. Canned estimators and `model_to_estimator` are not carrie
     ),
     Rule(
         "TFM103",
-        "the Estimator is used in a way that is not carried over",
+        "an unsupported use of the Estimator",
         Severity.MANUAL,
         """
 Understood: `estimator = tf.estimator.Estimator(...)`, or one of several that an `if` with an `else` chooses from, and
@@ -59,7 +59,7 @@ function around choose between several model_fns, all of them are migrated; they
     ),
     Rule(
         "TFM105",
-        "the shape of the model_fn is not understood",
+        "an unsupported form of model_fn",
         Severity.MANUAL,
         """
 A model_fn takes `features, labels, mode` (and `params`, `config`) and returns an EstimatorSpec from every branch over
@@ -78,7 +78,7 @@ different modes is not carried over yet.
     ),
     Rule(
         "TFM107",
-        "a setting without effect on the numbers is left out",
+        "a setting without effect on the numbers is dropped",
         Severity.REVIEW,
         """
 Settings of logging, summaries and of the number of checkpoints kept have no counterpart in `Model.fit`. Use a
@@ -88,7 +88,7 @@ seconds (`save_checkpoints_secs`): the only one comes at the end of a training. 
     ),
     Rule(
         "TFM108",
-        "a RunConfig setting that is not carried over",
+        "an unsupported RunConfig setting",
         Severity.MANUAL,
         """
 `device_fn` and `experimental_distribute` change where the program runs. A `device_fn` of the program's own is to be
@@ -147,7 +147,7 @@ that it is passed to) would break: change or remove that line first, and give al
     ),
     Rule(
         "TFM114",
-        "a file is shared with a program that is blocked",
+        "a file is shared with a blocked program",
         Severity.MANUAL,
         """
 A program that is blocked stays as it is and goes on running on TensorFlow 1.15, so what it imports must run there as
@@ -191,7 +191,7 @@ branches of an `if`, not from inside a loop.
     ),
     Rule(
         "TFM121",
-        "a helper function that reads names which mean something else at its call",
+        "a helper function that reads names with another meaning at its call",
         Severity.MANUAL,
         """
 The statements of a helper function are put in the place of its call. What they read there must be what they read in
@@ -202,7 +202,7 @@ Then import the named module or name in the file of the model_fn yourself, or gi
     ),
     Rule(
         "TFM126",
-        "an EstimatorSpec for predictions that TensorFlow 1 refuses",
+        "an EstimatorSpec for predictions that TensorFlow 1 rejects",
         Severity.REVIEW,
         """
 `tf.estimator.EstimatorSpec(labels=labels, predictions=predictions)` has an argument that it does not know: TensorFlow 1
@@ -212,7 +212,7 @@ branch is left out. In a program that predicts it is refused (TFM111).
     ),
     Rule(
         "TFM127",
-        "a line that tells the mode or the graph is left out",
+        "a line that reports the mode or the graph is dropped",
         Severity.REVIEW,
         """
 TensorFlow 1 called the model_fn anew for every training, evaluation and prediction, and a line like
@@ -228,7 +228,7 @@ graph to a file (`tf.train.write_graph`): there is no such graph.
     ),
     Rule(
         "TFM129",
-        "a device of a part of the network is left out",
+        "the device of a part of the network is dropped",
         Severity.REVIEW,
         """
 `with tf.device("/gpu:0"):` around lines of a model_fn said where they run. The strategy of the new program says that
@@ -239,7 +239,7 @@ block.
     ),
     Rule(
         "TFM122",
-        "a helper function of the network that is told the mode",
+        "a network helper function that takes the mode",
         Severity.MANUAL,
         """
 A function that builds a part of the network stays a function. A parameter that only tells it the mode (`is_training`,
@@ -250,7 +250,7 @@ code may call the function: make two functions of it.
     ),
     Rule(
         "TFM181",
-        "a class derived from an Estimator that cannot be carried over",
+        "an unsupported subclass of Estimator",
         Severity.MANUAL,
         """
 A class that is derived from an Estimator is a native program only where it says how its Estimators are made and nothing
@@ -283,7 +283,7 @@ split. The partitioner is left out; the numbers do not change.
     ),
     Rule(
         "TFM704",
-        "a distribution strategy that is not carried over",
+        "an unsupported distribution strategy",
         Severity.MANUAL,
         """
 `RunConfig(train_distribute=...)` may be one of TensorFlow's strategies, also of tf.contrib, made in the RunConfig or

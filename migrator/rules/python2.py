@@ -6,7 +6,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM940",
-        "a Python 2 file is written as Python 3",
+        "a Python 2 file is converted to Python 3",
         Severity.MIGRATED,
         """
 `tf-migrate --python2 PATH` converts the Python 2 files of PATH before it migrates programs, those without TensorFlow
@@ -33,7 +33,7 @@ blocked afterwards by something else. A second run finds no Python 2, and says n
     ),
     Rule(
         "TFM941",
-        "a division whose rest Python 2 may have dropped",
+        "a division that may have been truncated in Python 2",
         Severity.REVIEW,
         """
 In Python 2 `7 / 2` is 3, in Python 3 it is 3.5, and nothing fails: a learning rate, a number of steps or a mean is
@@ -48,7 +48,7 @@ model from everybody who reads it, and has to know each kind of array and tensor
     ),
     Rule(
         "TFM942",
-        "what Python 3 computes otherwise",
+        "code with another result in Python 3",
         Severity.REVIEW,
         """
 This line runs in both Pythons and gives something else: `round` (halves, and its type), `hash` of a text (another
@@ -60,7 +60,7 @@ started; or it is what the fixer says it cannot convert. The finding says what t
     ),
     Rule(
         "TFM943",
-        "a program with names of Python 2",
+        "a program with Python 2 names",
         Severity.REVIEW,
         """
 The file uses names that only Python 2 has, and nothing in it gives them a meaning in Python 3: it would stop there
@@ -70,7 +70,7 @@ otherwise, as `/`.
     ),
     Rule(
         "TFM944",
-        "a file of both Pythons, in a project of Python 2",
+        "a file for Python 2 and 3, in a Python 2 project",
         Severity.REVIEW,
         """
 The file runs in both Pythons, and other files of the project in Python 2 only. So it is read as Python 2: `/` of

@@ -27,7 +27,7 @@ from migrator.walking import of_kinds
 RULES = (
     Rule(
         "TFM618",
-        "an input function that must not be called once more",
+        "an input_fn that must not be called again",
         Severity.MANUAL,
         """
 A Keras model is made for the shapes of its features, which an input function tells. An Estimator called each input

@@ -16,7 +16,7 @@ _COLLECTED = ("get_regularization_loss", "get_total_loss", "REGULARIZATION_LOSSE
 RULES = (
     Rule(
         "TFM707",
-        "regularizers of layers under several replicas",
+        "layer regularizers with several replicas",
         Severity.MANUAL,
         """
 Under a MirroredStrategy an Estimator counts the terms of regularizers once, not once per replica, and then divides them
@@ -31,7 +31,7 @@ the gradients have the share of one replica, the loss all of it, as does an eval
     ),
     Rule(
         "TFM708",
-        "tf.gradients under several replicas",
+        "tf.gradients with several replicas",
         Severity.MANUAL,
         """
 An optimizer's `minimize` and `compute_gradients` divide the loss by the number of replicas when the Estimator has a
@@ -42,7 +42,7 @@ replicas if that is how it was tuned.
     ),
     Rule(
         "TFM720",
-        "settings of a strategy that are left out",
+        "strategy settings that are dropped",
         Severity.REVIEW,
         """
 How a strategy sums up gradients (`cross_device_ops` of tf.contrib, `cross_tower_ops`, `communication`) changes the
@@ -66,7 +66,7 @@ and an evaluator beside it: `TF_CONFIG={"cluster": {"worker": ["localhost:2222"]
     ),
     Rule(
         "TFM726",
-        "no strategy is one of several that a program chooses from",
+        "a program that chooses between a strategy and none",
         Severity.REVIEW,
         """
 A strategy for a RunConfig may be chosen when the program runs: by `if`s, by a conditional expression, or in a function
@@ -78,7 +78,7 @@ program does not.
     ),
     Rule(
         "TFM406",
-        "a strategy of the program's own is left out for one device",
+        "a custom strategy is dropped for one device",
         Severity.REVIEW,
         """
 With `--strategy one-device` the strategy of `train_distribute` goes. Where it had one replica, the training is the
@@ -88,7 +88,7 @@ a step is a smaller one. Give the input function the batch of all replicas for s
     ),
     Rule(
         "TFM709",
-        "an evaluation is divided between replicas",
+        "an evaluation is split between replicas",
         Severity.REVIEW,
         """
 An Estimator with `train_distribute` alone evaluates on one device. The new program evaluates under the strategy of its
@@ -98,7 +98,7 @@ same. With `eval_distribute` each replica evaluates whole batches, in both.
     ),
     Rule(
         "TFM721",
-        "an evaluation that would divide a sum between replicas",
+        "an evaluation that would split a sum between replicas",
         Severity.MANUAL,
         """
 An Estimator with `train_distribute` alone evaluates on one device; Keras divides every batch between the replicas, and
@@ -109,7 +109,7 @@ too: then each replica evaluates whole batches in both programs. Or migrate for 
     ),
     Rule(
         "TFM723",
-        "data of replicas that end before the steps do",
+        "replica data that end before the steps do",
         Severity.REVIEW,
         """
 An Estimator whose data end before its `max_steps` stops there, and so does `fit`. Under several replicas the optimizer
@@ -130,7 +130,7 @@ replicas, or take `--loop custom`, whose replicas divide the batches.
     ),
     Rule(
         "TFM731",
-        "optimizers of a Keras model that replicas of an Estimator used in another way",
+        "Keras model optimizers that Estimator replicas used differently",
         Severity.MANUAL,
         """
 The Estimator of a Keras model (`model_to_estimator`) under a strategy of several replicas divides the loss by their
@@ -144,7 +144,7 @@ Keras. Take an optimizer of Keras without clipping, with the learning rate that 
     ),
     Rule(
         "TFM727",
-        "a Keras model that cannot be made in the scope of a strategy",
+        "a Keras model that cannot be created in a strategy's scope",
         Severity.MANUAL,
         """
 The variables of a model belong to the strategy in whose scope they were made. An Estimator copied the model into its
@@ -158,7 +158,7 @@ Estimator, behind the strategy, or migrate for `--strategy one-device`.
     ),
     Rule(
         "TFM728",
-        "a Keras model that is trained in one process, whatever TF_CONFIG says",
+        "a Keras model trained in one process, whatever TF_CONFIG says",
         Severity.REVIEW,
         """
 `train_and_evaluate` trains on the cluster in TF_CONFIG. The Keras model of this program cannot be made in the scope of

@@ -60,7 +60,7 @@ _OF_KERAS_MODELS = frozenset(("tf.keras.layers.BatchNormalization",))
 RULES = (
     Rule(
         "TFM203",
-        "a TensorFlow 1 symbol that has no native code",
+        "a TensorFlow 1 symbol without a native rule",
         Severity.MANUAL,
         """
 The program uses a symbol that tf-migrate cannot carry over: it is gone from TensorFlow 2, lives on only in
@@ -82,7 +82,7 @@ devices, with other attributes.
     ),
     Rule(
         "TFM204",
-        "a call whose arguments changed between the versions",
+        "a call whose arguments changed between versions",
         Severity.MANUAL,
         """
 The symbol lives on, but an argument of this call has no counterpart in TensorFlow 2. Write the call with the arguments
@@ -97,7 +97,7 @@ that both versions share. Arguments that only have another name or place now (`k
     ),
     Rule(
         "TFM209",
-        "names that cannot be followed to TensorFlow",
+        "names that cannot be resolved to TensorFlow",
         Severity.MANUAL,
         """
 A migrated file has one `import tensorflow as tf` at its top, and `tf` means TensorFlow everywhere in it. A program is
@@ -108,7 +108,7 @@ where TensorFlow is imported by `import *`, only inside a function, or through a
     ),
     Rule(
         "TFM175",
-        "modules of TensorFlow Hub for TensorFlow 1",
+        "TensorFlow 1 modules of TensorFlow Hub",
         Severity.MANUAL,
         """
 `hub.Module` (and the feature columns made of one) puts the graph of a module in the TF1 Hub format into a session's

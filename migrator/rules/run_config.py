@@ -72,7 +72,7 @@ DISTRIBUTE = ("train_distribute", "eval_distribute", "remote_cluster")
 RULES = (
     Rule(
         "TFM173",
-        "eval_distribute is left out",
+        "eval_distribute is dropped",
         Severity.REVIEW,
         """
 An Estimator could evaluate under another strategy than it trained under. A Keras model trains and evaluates under the
@@ -84,7 +84,7 @@ batches were as many for each of them.
     ),
     Rule(
         "TFM178",
-        "a RunConfig that is asked for its task",
+        "a RunConfig whose task is read",
         Severity.REVIEW,
         """
 `print(config.task_type)`, `if config.is_chief:` and the like go on to work: a small class with these names, which
@@ -98,7 +98,7 @@ which a RunConfig did not read TF_CONFIG.
     ),
     Rule(
         "TFM140",
-        "session settings are left out",
+        "session settings are dropped",
         Severity.REVIEW,
         """
 `session_config` (and `protocol`, and contrib's `num_cores`, `gpu_memory_fraction`, `log_device_placement`) say how a

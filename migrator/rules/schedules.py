@@ -20,7 +20,7 @@ from migrator.rules.site import CallRule, Site, call_text, expression
 RULES = (
     Rule(
         "TFM402",
-        "a learning rate that cannot be carried over",
+        "an unsupported learning rate",
         Severity.MANUAL,
         """
 A rate may be computed from the global step and from numbers: `tf.train.exponential_decay` and the like become Keras
@@ -31,7 +31,7 @@ program also uses for something else.
     ),
     Rule(
         "TFM411",
-        "decaying rates become Keras schedules",
+        "decaying learning rates become Keras schedules",
         Severity.MIGRATED,
         """
 The functions of `tf.train` that compute a rate from the global step have Keras schedules of the same values; Keras

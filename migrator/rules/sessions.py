@@ -94,7 +94,7 @@ def makes_variables(name: str) -> bool:
 RULES = (
     Rule(
         "TFM760",
-        "training by hand that is not carried over",
+        "an unsupported custom training loop",
         Severity.MANUAL,
         """
 A program that trains by hand is carried over where it builds its graph and trains in one function (or at the top of a
@@ -106,7 +106,7 @@ what makes the dataset an input function, and the loop `Model.fit`. The named li
     ),
     Rule(
         "TFM761",
-        "the batches of training by hand",
+        "the batches of a custom training loop",
         Severity.MANUAL,
         """
 `x, y = dataset.make_one_shot_iterator().get_next()` (also of an input function of the file) is understood. Batches that
@@ -116,7 +116,7 @@ are fed to placeholders, other iterators and queues are not: make a `tf.data.Dat
     ),
     Rule(
         "TFM762",
-        "a cluster that a program makes by hand",
+        "a cluster that the program creates",
         Severity.MANUAL,
         """
 Understood is between-graph training: `tf.train.ClusterSpec({"ps": ..., "worker": ...})`, a `tf.train.Server` that is
@@ -166,7 +166,7 @@ iterator, which become one batch. All towers have to share their variables: `var
     ),
     Rule(
         "TFM767",
-        "how the gradients of towers are averaged",
+        "how tower gradients are averaged",
         Severity.MANUAL,
         """
 The function that the towers' gradients are given to has to be in this file and to return, for each variable, the mean
@@ -188,7 +188,7 @@ and `get_total_loss` (which adds up the losses of the towers before) give anothe
     ),
     Rule(
         "TFM769",
-        "examples that meet in a tower",
+        "towers whose examples interact",
         Severity.MANUAL,
         """
 Batch normalization and other operations over the examples of a batch see those of one tower only, and the moving
@@ -198,7 +198,7 @@ does a strategy. Functions of other files are not looked into: put the network i
     ),
     Rule(
         "TFM732",
-        "batches that are fed",
+        "batches fed through feed_dict",
         Severity.MANUAL,
         """
 A loop that feeds its batches to placeholders becomes a generator of them: what makes a batch stays Python code, in its
@@ -210,7 +210,7 @@ something else.
     ),
     Rule(
         "TFM733",
-        "sessions that are not carried over",
+        "unsupported sessions",
         Severity.MANUAL,
         """
 A plain `with tf.Session() as session:` that initializes all variables and trains in one loop is understood, and so is
@@ -235,7 +235,7 @@ way.
     ),
     Rule(
         "TFM765",
-        "data or a model that differ by worker",
+        "data or a model that differ between workers",
         Severity.MANUAL,
         """
 On parameter servers the coordinator traces the input function and makes the model once, for all workers: what reads

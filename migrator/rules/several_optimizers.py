@@ -20,7 +20,7 @@ names and optimizers: leave `--style native` out.
     ),
     Rule(
         "TFM417",
-        "gradients that are added up over several batches",
+        "gradient accumulation",
         Severity.MANUAL,
         """
 The model_fn keeps a variable of zeros for each weight, adds the gradients of every batch to it, and applies the sums

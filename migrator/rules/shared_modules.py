@@ -8,7 +8,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM424",
-        "a module that a program which stays TensorFlow 1 shares",
+        "a module that is shared with a TensorFlow 1 program",
         Severity.REVIEW,
         """
 Of several programs that share modules all are migrated or none, with one exception: a shared module that changes its
@@ -22,7 +22,7 @@ the same but for the spelling, and the file must not do more than before when it
     ),
     Rule(
         "TFM425",
-        "a global step that is counted in any order",
+        "a global step that is updated in any order",
         Severity.REVIEW,
         """
 A train_op assigns the next global step, and nothing says that the learning rate reads the step before. A graph of

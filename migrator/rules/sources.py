@@ -44,7 +44,7 @@ carried over as if it were not there. Please report it, with the file and what t
     ),
     Rule(
         "TFM930",
-        "a notebook asks its machine for TensorFlow 1",
+        "a notebook that selects TensorFlow 1",
         Severity.REVIEW,
         """
 `%tensorflow_version 1.x`, or an installation of TensorFlow 1 by pip, stands in a notebook whose code runs on
@@ -54,7 +54,7 @@ instead of the second.
     ),
     Rule(
         "TFM910",
-        "the settings of the project cannot be understood",
+        "invalid project settings",
         Severity.ERROR,
         """
 `[tool.tf-migrate]` of pyproject.toml, or `[tf-migrate]` of setup.cfg, holds an unknown key or a value of the wrong
@@ -64,7 +64,7 @@ and the keys that are known there.
     ),
     Rule(
         "TFM911",
-        "a file of the program was not named",
+        "a file of the program was not passed",
         Severity.MANUAL,
         """
 A program changes as a whole or not at all. Some of its files were named; others were not, or the settings exclude
@@ -73,7 +73,7 @@ them. Those were only read, and would have to change too: name them as well, or 
     ),
     Rule(
         "TFM912",
-        "the file has changes that git does not have",
+        "the file has uncommitted changes",
         Severity.ERROR,
         """
 What would be overwritten is neither committed nor staged, so nothing could bring it back. The file and the other
@@ -83,7 +83,7 @@ work all the same. Outside of a git repository, files are overwritten.
     ),
     Rule(
         "TFM913",
-        "a comment accepts what is not there",
+        "an unused ignore comment",
         Severity.REVIEW,
         """
 `# tf-migrate: ignore[TFM203]` accepts findings of these codes on its statement, or on the one below where it stands
@@ -108,7 +108,7 @@ Findings that the baseline accepts are gone from the files that were looked at. 
     ),
     Rule(
         "TFM916",
-        "a program that was not proven",
+        "an unverified program",
         Severity.MANUAL,
         """
 `tf-migrate --verify` trains every program before and after, as `tf-migrate verify` does, and writes only what is

@@ -8,7 +8,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM270",
-        "a name that TensorFlow 2.21 does not have",
+        "a name that TensorFlow 2.21 lacks",
         Severity.MANUAL,
         """
 A file that says it fails on TensorFlow 2.21. This is looked up, for every name of TensorFlow in every file that was
@@ -20,7 +20,7 @@ has the same thing. What it has as `tf.compat.v1.X` alone may need TensorFlow 1'
     ),
     Rule(
         "TFM271",
-        "an argument that TensorFlow 2.21 does not have",
+        "an argument that TensorFlow 2.21 lacks",
         Severity.MANUAL,
         """
 The function is there under its name, but has lost the argument (`dtype` of an initializer, `filter` of a layer): the

@@ -48,7 +48,7 @@ install, and stops the program where it is missing.
     ),
     Rule(
         "TFM252",
-        "what a FileWriter writes is not followed",
+        "the writes of a FileWriter cannot be resolved",
         Severity.MANUAL,
         """
 Of what `tf.summary.FileWriter` writes only messages are carried over (TFM253): `add_summary` with a `tf.Summary` that

@@ -21,7 +21,7 @@ from migrator.rules.tf2_names import spelled_here
 RULES = (
     Rule(
         "TFM745",
-        "partitioners of tf.compat.v1 that a ParameterServerStrategy is given",
+        "tf.compat.v1 partitioners of a ParameterServerStrategy",
         Severity.MIGRATED,
         """
 `tf.compat.v1.fixed_size_partitioner`, `min_max_variable_partitioner` and `variable_axis_size_partitioner` give the

@@ -43,7 +43,7 @@ of Adam, `amsgrad`, is another one in tf_keras 2.21 (`adaptive_epsilon`): it get
     ),
     Rule(
         "TFM771",
-        "DTensor names that are gone",
+        "removed DTensor names",
         Severity.MANUAL,
         """
 Arguments and methods that DTensor had in TensorFlow 2.9 to 2.11 and that 2.21 does not have; the message says what
@@ -56,7 +56,7 @@ takes their place.
     ),
     Rule(
         "TFM772",
-        "the shape of a layout is that of its mesh",
+        "the shape of a layout is its mesh's",
         Severity.REVIEW,
         """
 `layout.shape` was the number of shards along each axis of the tensor in TensorFlow 2.9 to 2.11. It is the shape of the
@@ -96,7 +96,7 @@ self.t.assign_add(1.0)
     ),
     Rule(
         "TFM774",
-        "a width that is given a second value before it is used",
+        "a size that is set again before it is used",
         Severity.REVIEW,
         """
 Two constants of one name in a row, or under one key of a dict: the first value is never used. In a list of layer
@@ -107,7 +107,7 @@ was not meant.
     ),
     Rule(
         "TFM775",
-        "batches that do not divide by the mesh",
+        "batches that are not divisible by the mesh",
         Severity.REVIEW,
         """
 Every device of a mesh holds an equal share of a batch. A batch of 12 over 8 devices raises: `relayout`, `copy_to_mesh`
@@ -119,7 +119,7 @@ divide or `batch` has `drop_remainder=True`. Where the file gives all the number
     ),
     Rule(
         "TFM777",
-        "gradients that do not lie as their variables",
+        "gradients whose layout differs from their variables'",
         Severity.REVIEW,
         """
 A value that is assigned to a variable and read again in the same step is the old one where its layout is not that of
@@ -150,7 +150,7 @@ makes it train to other weights, the right ones.
     ),
     Rule(
         "TFM778",
-        "a metric that is given DTensors and has no mesh",
+        "a metric on DTensors without a mesh",
         Severity.REVIEW,
         """
 A Keras metric without `mesh=` that is updated with DTensors reports nonsense, and no error: an accuracy of 0.5625 came
@@ -180,7 +180,7 @@ batch does not use otherwise with dense gradients.
     ),
     Rule(
         "TFM776",
-        "keras.distribution does nothing on TensorFlow",
+        "keras.distribution has no effect on TensorFlow",
         Severity.MANUAL,
         """
 On the TensorFlow backend of Keras 3, `DeviceMesh`, `LayoutMap`, `DataParallel`, `ModelParallel` and `set_distribution`

@@ -14,7 +14,7 @@ from migrator.rules.rule import Example, Rule
 RULES = (
     Rule(
         "TFM744",
-        "the reduction AUTO of Keras losses",
+        "the AUTO reduction of Keras losses",
         Severity.MIGRATED,
         """
 `reduction=tf.keras.losses.Reduction.AUTO` (`"auto"`) is the sum over the examples divided by their number, which is

@@ -49,7 +49,7 @@ something else of such a module is used, the file gets Keras 2, which has them (
     ),
     Rule(
         "TFM711",
-        "names of TensorFlow 2 that are gone",
+        "removed TensorFlow 2 names",
         Severity.MANUAL,
         """
 These existed between TensorFlow 2.0 and 2.15 and have no successor with the same meaning; the message says what comes

@@ -17,7 +17,7 @@ from migrator.rules.rule import Example, Rule
 RULES = (
     Rule(
         "TFM272",
-        "names of TensorFlow 1 in files of TensorFlow 2",
+        "TensorFlow 1 names in TensorFlow 2 files",
         Severity.MIGRATED,
         """
 A file of TensorFlow 2 with a name that only TensorFlow 1 had fails there. Functions that only moved get their new name:

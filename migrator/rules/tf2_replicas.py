@@ -31,7 +31,7 @@ with such a loss keeps the Keras that it has.
     ),
     Rule(
         "TFM717",
-        "a replica's loss is divided by the replicas twice",
+        "a replica's loss is divided by the number of replicas twice",
         Severity.MANUAL,
         """
 `tf.nn.compute_average_loss` divides by the global batch, and `tf.nn.scale_regularization_loss` by the number of
@@ -42,7 +42,7 @@ them (measured). Leave one of the two out.
     ),
     Rule(
         "TFM734",
-        "a replica's regularization losses are not divided by the replicas",
+        "a replica's regularization losses are not divided by the number of replicas",
         Severity.MANUAL,
         """
 Every replica has the same `model.losses`, and the gradients of replicas are added up. A step that adds them as they are
@@ -67,7 +67,7 @@ adds the axis.
     ),
     Rule(
         "TFM719",
-        "a metric is reset in the step of a replica",
+        "a metric is reset in a replica's step",
         Severity.MANUAL,
         """
 A metric that is reset inside the function of `strategy.run` starts again with every batch. Reset it between epochs,

@@ -35,7 +35,7 @@ by the host; input files it reads itself must be where it can reach them (`gs://
     ),
     Rule(
         "TFM144",
-        "a TPUEstimator runs on the machine at hand",
+        "a TPUEstimator runs on the devices of its machine",
         Severity.REVIEW,
         """
 A program that chooses by a flag whether to use a TPU is carried over as it runs without one: a plain Keras program,
@@ -47,7 +47,7 @@ the model under `tf.distribute.TPUStrategy(resolver).scope()` yourself.
     ),
     Rule(
         "TFM145",
-        "a TPUEstimator that is not carried over",
+        "an unsupported TPUEstimator",
         Severity.MANUAL,
         """
 An Estimator that is handed around is made and trained in different functions, and there neither the TPU's strategy nor
@@ -83,7 +83,7 @@ callback for what it can read of the model (the rate: `model.optimizer.learning_
     ),
     Rule(
         "TFM441",
-        "one model on several cores",
+        "one model split over several cores",
         Severity.MANUAL,
         """
 `num_cores_per_replica` and `input_partition_dims` divide one model, or one example, between cores of a TPU.
@@ -105,7 +105,7 @@ process).
     ),
     Rule(
         "TFM443",
-        "embeddings that a TPU keeps",
+        "TPU embeddings",
         Severity.MANUAL,
         """
 `embedding_config_spec` and `tf.tpu.experimental.embedding_column` put embedding tables into the memory of the TPU's
@@ -117,7 +117,7 @@ and leave `embedding_config_spec` out: such a program is carried over.
     ),
     Rule(
         "TFM444",
-        "cores that trained apart",
+        "cores that train separately",
         Severity.REVIEW,
         """
 No `CrossShardOptimizer` is in the program. Without it every core of a TPU trained on its own gradients, unless the
@@ -127,7 +127,7 @@ on a CPU, did.
     ),
     Rule(
         "TFM445",
-        "steps in one execution are not known",
+        "unknown number of steps per execution",
         Severity.REVIEW,
         """
 `iterations_per_loop` becomes `steps_per_execution` of `compile`. It cannot where it is a time ("60s"), where the
@@ -148,7 +148,7 @@ the cores of a TPU by themselves. A Keras model has no graph for them to read. T
     ),
     Rule(
         "TFM448",
-        "what a TPU would train otherwise",
+        "what a TPU would train differently",
         Severity.MANUAL,
         """
 A `CrossShardOptimizer` divides the loss of every core by the number of cores, also one that is summed
@@ -174,7 +174,7 @@ adds them up: multiply the loss (or the rate, where that is the same) by the num
     ),
     Rule(
         "TFM446",
-        "which TPU is not known",
+        "unknown TPU",
         Severity.MANUAL,
         """
 The new program makes one `TPUClusterResolver`, with the arguments that the old one made it with, where the Estimator

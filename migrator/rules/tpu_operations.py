@@ -17,7 +17,7 @@ from migrator.rules.rule import Rule
 RULES = (
     Rule(
         "TFM432",
-        "an operation that a TPU does not have",
+        "an operation that TPUs lack",
         Severity.REVIEW,
         """
 The step of a TPU is compiled as a whole, by XLA, and runs on the TPU alone. There are no strings, no lookup tables and
@@ -30,7 +30,7 @@ Of a bridge it is `--try` that tells it, by the operations that the model_fn has
     ),
     Rule(
         "TFM433",
-        "batches of several sizes on a TPU",
+        "several batch sizes on a TPU",
         Severity.REVIEW,
         """
 The last batch of these training data may be smaller than the others. A TPU computes with shapes that are known when the

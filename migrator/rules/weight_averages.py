@@ -45,7 +45,7 @@ weights back after it: training goes on with the weights, and predictions and ex
     ),
     Rule(
         "TFM413",
-        "moving averages that are not carried over",
+        "unsupported moving averages",
         Severity.MANUAL,
         """
 Carried over are averages of all trained weights that are kept beside them and evaluated (see TFM412). Not carried over

@@ -18,7 +18,7 @@ from migrator.rules.site import CallRule, Site, keyword
 RULES = (
     Rule(
         "TFM278",
-        "weights that the network makes by itself",
+        "weights that the network creates itself",
         Severity.MIGRATED,
         """
 A variable that `tf.get_variable` or `tf.Variable` makes, and that the network computes with, becomes a layer that owns

@@ -12,7 +12,7 @@ from migrator.walking import walk
 RULES = (
     Rule(
         "TFM858",
-        "an Estimator around a Keras model",
+        "an Estimator created from a Keras model",
         Severity.MANUAL,
         """
 A model_fn that clones a Keras model (`tf.keras.models.clone_model`), with its loss, metrics and optimizer, is what
