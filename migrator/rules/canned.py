@@ -72,8 +72,8 @@ out, or for a canned one, and a function of `features`, `labels` and `prediction
         Severity.REVIEW,
         """
 `tf.estimator.DNNClassifier` of TensorFlow 1 adds up the losses of a batch and trains with Adagrad at 0.05, that of
-TensorFlow 2 takes their mean and trains at 0.001. Nothing in this file is TensorFlow 1's or 2's alone, so it is read as
-one of TensorFlow 1, and `verify` runs it as that. If it ran on TensorFlow 2, give the canned Estimator its
+TensorFlow 2 takes their mean and trains at 0.001. Nothing in this file exists only in TensorFlow 1 or only in 2, so it
+is taken for TensorFlow 1, and `verify` runs it as that. If it ran on TensorFlow 2, give the canned Estimator its
 `loss_reduction` and its optimizer, and migrate again.
 """,
     ),

@@ -67,9 +67,9 @@ once. Where that is not enough, `--name-map names.json` names the pairs: `{"logi
         "the optimizer has other slots",
         Severity.ERROR,
         """
-What an optimizer remembers (momentum, mean squares) is carried over, too, so that the training goes on as it would
-have. The checkpoint has other slots than the program's optimizer: it was trained with another optimizer. Keras'
-momentum is -rate times that of TensorFlow 1, which is carried over where the rate is one number. Nothing was written.
+What an optimizer remembers (momentum, mean squares) is converted, too, so that the training goes on as it would have.
+The checkpoint has other slots than the program's optimizer: it was trained with another optimizer. Keras' momentum is
+-rate times that of TensorFlow 1, which is converted where the learning rate is one number. Nothing was written.
 """,
     ),
     Rule(

@@ -16,13 +16,13 @@ that predicts, with a `tf.function` for each signature: the same names of inputs
 Understood are a `serving_input_receiver_fn` that is a function without arguments whose placeholders are its served
 inputs (written out, or made by one loop or comprehension over their keys), `build_parsing_serving_input_receiver_fn`
 and `build_raw_serving_input_receiver_fn`, by name or in place, and `export_outputs` that are missing, or
-PredictOutputs, RegressionOutputs and ClassificationOutputs of predictions. Where they differ, and for heads and
-canned Estimators (`classification`, `regression`, `predict`), the serving function returns a dict of functions, one
-for each signature; as in TensorFlow 1 those of regressions and classifications are there only where the input is one
-tensor of serialized examples. A serving function that Estimators of different signatures share asks the model that it
-is given which predictions it has, where these are dicts that are written out with different keys. Assets,
-`checkpoint_path`, exporters without a `model_dir` and other serving functions that are shared so are not carried
-over: write the signature by hand, as `tf.saved_model.save(model, folder, signatures=...)`.
+PredictOutputs, RegressionOutputs and ClassificationOutputs of predictions. Where they differ, and for heads and canned
+Estimators (`classification`, `regression`, `predict`), the serving function returns a dict of functions, one for each
+signature; as in TensorFlow 1 those of regressions and classifications are there only where the input is one tensor of
+serialized examples. A serving function that Estimators of different signatures share asks the model that it is given
+which predictions it has, where these are dicts that are written out with different keys. Assets, `checkpoint_path`,
+exporters without a `model_dir` and other serving functions that are shared so are unsupported: write the signature by
+hand, as `tf.saved_model.save(model, folder, signatures=...)`.
 """,
     ),
     Rule(
@@ -53,7 +53,7 @@ same numbers; Regress and Classify calls are answered with an error: let them ca
         """
 `LatestExporter` wrote a SavedModel after every evaluation and kept the newest five; `BestExporter` wrote when the
 result was the best so far. The migrated program writes one when the training is over, which is the newest of them. A
-`BestExporter` is carried over only where there is one evaluation.
+`BestExporter` is supported only where there is one evaluation.
 """,
     ),
 )

@@ -18,7 +18,7 @@ RULES = (
         """
 `tf.feature_column.input_layer` becomes a `tf.keras.layers.DenseFeatures` layer: it takes the same columns, sorts them
 by name as TensorFlow 1 does, starts embeddings from the same distribution, and computes the same numbers. Collections
-that the variables are added to, and dicts that are filled with them, are not carried over.
+that the variables are added to, and dicts that are filled with them, are unsupported.
 
 Columns of `tf.contrib.layers` become those of `tf.feature_column` that give the same numbers. An embedding there starts
 with a standard deviation of `1/sqrt(number of categories)`, which is written out. Columns there with a combiner other

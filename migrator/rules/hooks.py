@@ -30,12 +30,11 @@ RULES = (
         Severity.MANUAL,
         """
 Hooks that only report are left out (TFM141), `StopAtStepHook` becomes the number of steps (or a small callback, where
-it is given by a condition), hooks of early stopping (TFM163) and of the program's own (TFM161) become Keras callbacks.
-What is left may change the training and is not carried over: `FeedFnHook`, `FinalOpsHook`, a hook that comes from a
-place that tf-migrate does not see, one that ends an evaluation, saving listeners, scaffolds. Remove them from the
-program and write a `tf.keras.callbacks.Callback`; limit the dataset (`dataset.take(n)`) where a hook ended an
-evaluation. A hook that a model_fn makes of its tensors has no tensors to look at any more: give it to `train` or to the
-TrainSpec as `hooks=`.
+it is given by a condition), early stopping hooks (TFM163) and custom hooks (TFM161) become Keras callbacks. What is
+left may change the training and is unsupported: `FeedFnHook`, `FinalOpsHook`, a hook that comes from a place that
+tf-migrate does not see, one that ends an evaluation, saving listeners, scaffolds. Remove them from the program and
+write a `tf.keras.callbacks.Callback`; limit the dataset (`dataset.take(n)`) where a hook ended an evaluation. A hook
+that a model_fn creates from its tensors has none to read any more: pass it to `train` or to the TrainSpec as `hooks=`.
 """,
     ),
     Rule(
@@ -47,9 +46,9 @@ TrainSpec as `hooks=`.
 `GlobalStepWaiterHook` do not change what is trained. `Model.fit` prints loss and metrics itself;
 `tf.keras.callbacks.TensorBoard(log_dir, update_freq=..., profile_batch=...)` writes summaries, step rate and profiles,
 and the migrated program writes checkpoints where the Estimator has a `model_dir`. `NanTensorHook` stopped the program
-at a loss that is not a number, as every Estimator did anyway: `tf.keras.callbacks.TerminateOnNaN()` does that. A hook
-of the program's own that only looks at values and prints or logs them is left out with its class; where you miss it,
-print from `on_train_batch_end(batch, logs)` of a `tf.keras.callbacks.Callback`.
+at a loss that is not a number, as every Estimator did anyway: `tf.keras.callbacks.TerminateOnNaN()` does that. A custom
+hook that only looks at values and prints or logs them is left out with its class; where you miss it, print from
+`on_train_batch_end(batch, logs)` of a `tf.keras.callbacks.Callback`.
 """,
     ),
     Rule(
@@ -70,10 +69,10 @@ more, or give tf-migrate the file, too.
         Severity.MANUAL,
         """
 Horovod starts one process per device and averages gradients in its own optimizer; its `BroadcastGlobalVariablesHook`
-gives all processes the same first weights. A native program has no place for that: the bridge carries such a program
-over, with the workers of TF_CONFIG in the place of Horovod's (TFM186). For a native one take Horovod out first (its
-`init`, `rank`, `local_rank`, `size`, `DistributedOptimizer` and hook; mind the learning rate and the steps that were
-multiplied or divided by `size`), migrate, and choose `--strategy multi-worker-mirrored`.
+gives all processes the same first weights. A native program has no place for that: the bridge supports such a program,
+with the workers of TF_CONFIG in the place of Horovod's (TFM186). For a native one take Horovod out first (its `init`,
+`rank`, `local_rank`, `size`, `DistributedOptimizer` and hook; mind the learning rate and the steps that were multiplied
+or divided by `size`), migrate, and choose `--strategy multi-worker-mirrored`.
 """,
     ),
 )

@@ -53,7 +53,7 @@ Where the module itself is handed on (`create_optimizer(loss, hvd=hvd)`, `self.h
 Gradients are averaged before they are clipped or applied, as with Horovod; rows of sparse gradients are gathered.
 Sessions of the program's own run on a `tf.distribute.Server` of the worker. At its end a process waits for the others.
 
-Not carried over, and named by TFM157: elastic training, Adasum, process sets, and `horovod.keras` and
+Unsupported, and reported by TFM157: elastic training, Adasum, process sets, and `horovod.keras` and
 `horovod.tensorflow.keras`, whose optimizers are Keras'; `backward_passes_per_step` other than 1 is an error where the
 program runs.
 """,
@@ -64,8 +64,8 @@ program runs.
         Severity.REVIEW,
         """
 The program is mended for TensorFlow 2.21 as any other, and Horovod stays in it: its `DistributedGradientTape`, its
-optimizers for Keras and its callbacks are not carried over. Horovod has to be built for the version of TensorFlow that
-runs the program. To do without it, make the model in the scope of a `tf.distribute.MultiWorkerMirroredStrategy`, which
+optimizers for Keras and its callbacks are unsupported. Horovod has to be built for the version of TensorFlow that runs
+the program. To do without it, make the model in the scope of a `tf.distribute.MultiWorkerMirroredStrategy`, which
 averages gradients and gives all workers the same first weights, and start each worker with TF_CONFIG.
 """,
     ),

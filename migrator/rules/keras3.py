@@ -206,13 +206,13 @@ RULES = (
         "a form that Keras 3 lacks",
         Severity.MANUAL,
         """
-With `--keras 3` a program is carried over where every layer, optimizer and metric of it is known to work on Keras 3:
+With `--keras 3` a program is supported where every layer, optimizer and metric of it is known to work on Keras 3:
 optimizers, metrics, losses and the common layers were run there and gave the numbers of TensorFlow 1; rarer layers
 (three-dimensional convolutions, global pooling, padding, products) were only seen to exist. The one named here has no
 such form, or does not work there: feature columns (`DenseFeatures` is gone from Keras 3), `training=` at the call of a
 layer object (a model of Keras 3 tells its layers its own phase in any case: measured, the loss is off by half), hooks
-of the program's own, weighted `mean_iou`, and helper classes that tf-migrate writes for Keras 2 only.
-Leave `--keras 3` out: Keras 2 (`tf_keras`) carries it over. Or replace the line by a form that the finding names.
+of the program's own, weighted `mean_iou`, and helper classes that tf-migrate writes for Keras 2 only. Leave `--keras 3`
+out: Keras 2 (`tf_keras`) carries it over. Or replace the line by a form that the finding names.
 """,
     ),
     Rule(

@@ -19,8 +19,8 @@ RULES = (
 `index_table_from_file` and `index_table_from_tensor` become a `tf.lookup.StaticVocabularyTable` (words that are not in
 the vocabulary share `num_oov_buckets` ids, by the same hash) or a `tf.lookup.StaticHashTable` (they get
 `default_value`); `index_to_string_table_from_file` and `..._from_tensor` a `StaticHashTable`. The ids are equal
-(measured on TensorFlow 1.15.5, ids of unknown words included). Not carried over: `vocab_size`, another hash, other
-columns or key types, and tables that the model_fn makes.
+(measured on TensorFlow 1.15.5, ids of unknown words included). Unsupported: `vocab_size`, another hash, other columns
+or key types, and tables that the model_fn makes.
 
     tf.contrib.lookup.index_table_from_file(path, num_oov_buckets=2)
 

@@ -55,9 +55,9 @@ name which gets another value later.
         "a weighted loss, or another loss reduction",
         Severity.MANUAL,
         """
-With `weights=` TensorFlow 1 divides by the number of non-zero weights, Keras by the batch size: the loss is 60 to
-90 % off where weights are zero (measured). So such losses are written out in the `compute_loss` of the model, the
-weighted mean in a function of three lines. Every reduction of `tf.losses.Reduction` is carried over.
+With `weights=` TensorFlow 1 divides by the number of non-zero weights, Keras by the batch size: the loss is 60 to 90 %
+off where weights are zero (measured). So such losses are written out in the `compute_loss` of the model, the weighted
+mean in a function of three lines. Every reduction of `tf.losses.Reduction` is supported.
 """,
     ),
     Rule(

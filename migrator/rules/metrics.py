@@ -19,11 +19,11 @@ RULES = (
         "tf.metrics become Keras metrics",
         Severity.MANUAL,
         """
-Carried over from `eval_metric_ops`: all of `tf.metrics` but the average precision at k, and `recall_at_top_k` and
+Supported from `eval_metric_ops`: all of `tf.metrics` but the average precision at k, and `recall_at_top_k` and
 `precision_at_top_k`; of `tf.contrib.metrics` the `streaming_*` forms of them, whose arguments stand in the other order.
 Their values are equal to 3e-7 (measured after each of 60 updates). What has no class of its own in Keras is written
-with one that it has: the mean of the same numbers (`percentage_below`, `mean_relative_error`,
-`mean_cosine_distance`), or a class with its own `result` (TFM510).
+with one that it has: the mean of the same numbers (`percentage_below`, `mean_relative_error`, `mean_cosine_distance`),
+or a class with its own `result` (TFM510).
 
 Metrics of the labels and the model's output (the tensor that the loss reads) are given to `compile`; one or two that
 compute something of that output (classes, probabilities) do so in a small subclass. Where a metric reads more (weights,
@@ -53,8 +53,8 @@ The value of a metric is reset at every evaluation, as an Estimator's is.
         "a metric's argument has no counterpart",
         Severity.MANUAL,
         """
-Not carried over: update collections, `class_id=` of the metrics at k, thresholds of an auc, and arguments that have to
-be known to choose the Keras form (curve, summation method) but are computed.
+Unsupported: update collections, `class_id=` of the metrics at k, thresholds of an auc, and arguments that have to be
+known to choose the Keras form (curve, summation method) but are computed.
 """,
     ),
     Rule(

@@ -141,12 +141,11 @@ compared.
         "datasets of tf.contrib.learn",
         Severity.MANUAL,
         """
-`tf.contrib` is gone, and with it its loaders of data. MNIST is carried over where only the arrays (`images`, `labels`)
-of its parts are used (TFM751), not `next_batch` or fake data. For the others, load the data with
-`tf.keras.datasets`, `tensorflow_datasets` or the functions of scikit-learn (`sklearn.datasets.load_iris`,
-`fetch_california_housing`), and migrate again. `base.load_csv_with_header` and `load_csv_without_header` become
-functions of the same names in the user's file, which give the same arrays (their result has `data` and `target`, and
-is no tuple).
+`tf.contrib` is gone, and with it its loaders of data. MNIST is supported where only the arrays (`images`, `labels`) of
+its parts are used (TFM751), not `next_batch` or fake data. For the others, load the data with `tf.keras.datasets`,
+`tensorflow_datasets` or the functions of scikit-learn (`sklearn.datasets.load_iris`, `fetch_california_housing`), and
+migrate again. `base.load_csv_with_header` and `load_csv_without_header` become functions of the same names in the
+user's file, which give the same arrays (their result has `data` and `target`, and is no tuple).
 """,
         (
             Example('tf.contrib.learn.datasets.load_dataset("iris")', None),

@@ -37,7 +37,7 @@ migrate with `--strategy mirrored --loop custom`. With equal towers and the mean
 that the towers made (measured with two: losses to 1e-5, weights to 1e-4 or better); for a sum, make the rate as many
 times larger. Moving averages of a batch normalization are others (TFM722, TFM738).
 
-A program without an Estimator whose loop has such towers is carried over as it is (TFM766).
+A program without an Estimator whose loop has such towers is supported as it is (TFM766).
 """,
     ),
 )

@@ -36,10 +36,10 @@ program that was written for TensorFlow 2, as `verify` runs it, trains otherwise
         "optimizers become Keras optimizers",
         Severity.MANUAL,
         """
-Carried over: GradientDescent, Momentum, Adagrad, Adam, RMSProp, Adadelta, Ftrl, ProximalGradientDescent,
-ProximalAdagrad, AdagradDA, and LazyAdam, Nadam and AdaMax of `tf.contrib.opt`. All numbers are written out, because the
-defaults changed: Adam's epsilon was 1e-8 and is 1e-7 in Keras (1.1 % in the weights after 100 steps, measured), Adagrad
-had no epsilon at all. With them the weights agree to 3e-6 after 250 steps, most to the last bit.
+Supported: GradientDescent, Momentum, Adagrad, Adam, RMSProp, Adadelta, Ftrl, ProximalGradientDescent, ProximalAdagrad,
+AdagradDA, and LazyAdam, Nadam and AdaMax of `tf.contrib.opt`. All numbers are written out, because the defaults
+changed: Adam's epsilon was 1e-8 and is 1e-7 in Keras (1.1 % in the weights after 100 steps, measured), Adagrad had no
+epsilon at all. With them the weights agree to 3e-6 after 250 steps, most to the last bit.
 
 On Keras 2 these are the optimizers of `tf.keras.optimizers.legacy`, which update a variable by the one operation that
 TensorFlow 1 has for it, and rows of embeddings as it did. Those without `legacy` need several operations: 8.8
@@ -49,8 +49,8 @@ that adds nothing. They have no `weight_decay`, `use_ema` or `jit_compile`; wher
 out. A mesh (DTensor), central storage, embeddings on a TPU, moving averages of the weights and `--keras 3` get the
 newer classes.
 
-Refused: optimizers of the program's own, AdamW and MomentumW (in TensorFlow 1 the decay and the gradients race: two
-runs of one program differ by 3e-4), LARS, MovingAverageOptimizer and everything that wraps another optimizer.
+Unsupported: custom optimizers, AdamW and MomentumW (in TensorFlow 1 the decay and the gradients race: two runs of one
+program differ by 3e-4), LARS, MovingAverageOptimizer and everything that wraps another optimizer.
 """,
         (
             Example("tf.train.GradientDescentOptimizer(0.1)", "tf.keras.optimizers.legacy.SGD(learning_rate=0.1)"),
@@ -87,10 +87,10 @@ runs of one program differ by 3e-4), LARS, MovingAverageOptimizer and everything
         Severity.MANUAL,
         """
 `optimizer.minimize(loss, global_step=tf.train.get_global_step())` is what `Model.fit` does by itself. Understood are
-also `compute_gradients` or `tf.gradients` with `apply_gradients`, clipping of the gradients between them,
-`tf.group` and control dependencies on the update operations of batch normalization, moving averages of the weights
-(see TFM412). Gradients that are changed otherwise are not carried over, nor several optimizers (TFM415) or gradients
-that are added up over several batches (TFM417): the bridge keeps them.
+also `compute_gradients` or `tf.gradients` with `apply_gradients`, clipping of the gradients between them, `tf.group`
+and control dependencies on the update operations of batch normalization, moving averages of the weights (see TFM412).
+Unsupported are gradients that are changed in
+other ways, several optimizers (TFM415) and gradient accumulation (TFM417): the bridge keeps them.
 """,
     ),
     Rule(

@@ -93,7 +93,7 @@ Where replicas divide the batches of one device (`--strategy mirrored --loop cus
 What a network or a loss computes over all of them (a mean, a maximum or a norm along the first axis or along all, the
 number of examples, a shape with the batch size in it) would become that of the part: measured with two replicas, a
 network that divides by `tf.reduce_max(tf.abs(x))` has losses 4 to 8 % off from the first step on. Train on one device
-(`--strategy one-device`), or compute along the other axes. A `tf.layers.batch_normalization` is carried over (TFM738).
+(`--strategy one-device`), or compute along the other axes. A `tf.layers.batch_normalization` is supported (TFM738).
 """,
     ),
     Rule(

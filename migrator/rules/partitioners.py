@@ -60,9 +60,9 @@ partitioner that is a function of the program's own, or that a helper is given: 
         Severity.MANUAL,
         """
 ParameterServerStrategy takes one partitioner for all variables, which is told the shape and the type of a variable and
-not its scope. Two different ones are carried over where both are those of named scopes of the model_fn and the strategy
-is made in its file: a `ScopePartitioner` keeps them apart. Elsewhere choose one, or leave the smaller variables whole
-with a MinSizePartitioner. How variables are split changes no number. The bridge splits what TensorFlow 1 split: leave
+not its scope. Two different ones are supported where both are those of named scopes of the model_fn and the strategy is
+made in its file: a `ScopePartitioner` keeps them apart. Elsewhere choose one, or leave the smaller variables whole with
+a MinSizePartitioner. How variables are split changes no number. The bridge splits what TensorFlow 1 split: leave
 `--style native` out.
 """,
     ),

@@ -19,8 +19,8 @@ the program starts: parameter servers, mirrored workers, or one device.
         "an unsupported Estimator",
         Severity.MANUAL,
         """
-`tf.estimator` was deleted in TensorFlow 2.16. tf-migrate carries over programs around `tf.estimator.Estimator` with a
-model_fn of their own. Canned estimators and `model_to_estimator` are not carried over yet.
+`tf.estimator` was deleted in TensorFlow 2.16. tf-migrate migrates programs around `tf.estimator.Estimator` with their
+own model_fn. Canned estimators and `model_to_estimator` are unsupported.
 """,
     ),
     Rule(
@@ -31,14 +31,14 @@ model_fn of their own. Canned estimators and `model_to_estimator` are not carrie
 Understood: `estimator = tf.estimator.Estimator(...)`, or one of several that an `if` with an `else` chooses from, and
 in the same function `estimator.train`, `evaluate`, `predict` or `tf.estimator.train_and_evaluate(estimator, ...)`,
 outside of `with tf.Graph()...`. A function of the file that is called in one place, and returns an Estimator or trains
-the one it is given, is read as part of its caller. An Estimator that an object keeps, or that functions return or are
-given, in any file, becomes a `KerasEstimator`: a class beside the model that trains, evaluates, predicts and exports
-with it, from the newest checkpoint on; its driver stays as it is. So does a driver that cannot be written anew for
-another reason: a line that does more than train, a dataset that comes after the Estimator, checkpoints that have names.
-That is for input functions that are known. train_and_evaluate does what TF_CONFIG asks for, with an evaluator task;
+the one it is given, is inlined into its caller. An Estimator that escapes (an object keeps it, functions return or take
+it, in any file) becomes a `KerasEstimator`: a class next to the model that trains, evaluates, predicts and exports with
+it, starting at the latest checkpoint; its driver stays as it is. So does a driver that cannot be rewritten for another
+reason: a line that does more than train, a dataset that comes after the Estimator, checkpoints that have names. That
+needs input functions that can be resolved. train_and_evaluate does what TF_CONFIG asks for, with an evaluator task;
 exporters write when it is over. Where checkpoints may be asked for by their paths, each has the name of its step and
-none is deleted. What is not followed (an Estimator in a list or a dict, a method that the class does not have) is
-named; the bridge keeps such an Estimator as an object (leave `--style native` out).
+none is deleted. What cannot be resolved (an Estimator in a list or a dict, a method that the class does not have) is
+reported; the bridge keeps such an Estimator as an object (leave `--style native` out).
 """,
     ),
     Rule(
@@ -72,8 +72,8 @@ the mode. What it returns from inside a loop or from a condition on something el
         Severity.MANUAL,
         """
 `mode` may be tested (`mode == tf.estimator.ModeKeys.TRAIN`, `in`, `not`, a flag like `is_training = ...`), passed as
-`training=` of a layer, and passed on to functions of the project that do the same. Giving a name different values in
-different modes is not carried over yet.
+`training=` of a layer, and passed on to functions of the project that do the same. A name with different values in
+different modes is unsupported.
 """,
     ),
     Rule(
@@ -81,9 +81,9 @@ different modes is not carried over yet.
         "a setting without effect on the numbers is dropped",
         Severity.REVIEW,
         """
-Settings of logging, summaries and of the number of checkpoints kept have no counterpart in `Model.fit`. Use a
-TensorBoard callback or `tf.train.CheckpointManager` where you need them. Nor are checkpoints written after so many
-seconds (`save_checkpoints_secs`): the only one comes at the end of a training. Give `save_checkpoints_steps` instead.
+Settings for logging, summaries and the number of checkpoints kept have no counterpart in `Model.fit`. Use a TensorBoard
+callback or `tf.train.CheckpointManager` where you need them. Checkpoints are not saved every so many seconds
+(`save_checkpoints_secs`), only after training. Set `save_checkpoints_steps` instead.
 """,
     ),
     Rule(
@@ -91,16 +91,15 @@ seconds (`save_checkpoints_secs`): the only one comes at the end of a training. 
         "an unsupported RunConfig setting",
         Severity.MANUAL,
         """
-`device_fn` and `experimental_distribute` change where the program runs. A `device_fn` of the program's own is to be
-left out: a strategy places the variables, and `--strategy central-storage` keeps them on the CPU. (One that is a plain
-`tf.train.replica_device_setter(...)` is left out: a strategy does what it did, TFM140.) A DistributeConfig is
-understood where it is written out, without a `remote_cluster`: there one client drove servers that did not run the
-program, and `fit` has no such client. Leave it out, start the program itself in every process of the cluster, and give
-each its TF_CONFIG (see docs/cluster.md). The arguments of a RunConfig have to be written out in its call, or in a dict
-on one line that is only for it (`RunConfig(**settings)`), not put into that dict by conditions. A RunConfig is
-understood in place, or as `config = tf.estimator.RunConfig(...)` beside the Estimator, with `.replace(...)` in either;
-not where a condition chooses between two, or where it is used for something else too. What may be read of it is in
-TFM178.
+`device_fn` and `experimental_distribute` change where the program runs. Remove a custom `device_fn`: a strategy places
+the variables, and `--strategy central-storage` keeps them on the CPU. (One that is a plain
+`tf.train.replica_device_setter(...)` is left out: a strategy does what it did, TFM140.) A DistributeConfig must be a
+literal, without a `remote_cluster`: there one client drove servers that did not run the program, and `fit` has no such
+client. Leave it out, start the program itself in every process of the cluster, and give each its TF_CONFIG (see
+docs/cluster.md). The arguments of a RunConfig must be literal keywords of its call, or a one-line dict literal used
+only by it (`RunConfig(**settings)`), not put into that dict by conditions. A RunConfig is resolved in place, or as
+`config = tf.estimator.RunConfig(...)` next to the Estimator, with `.replace(...)` in either; not where a condition
+chooses between two, or where it is used for something else too. What may be read of it is in TFM178.
 """,
     ),
     Rule(
@@ -183,10 +182,10 @@ TypeError or ValueError: give the flag a number. The loop of `--loop custom` tak
         "a helper function that cannot be inlined",
         Severity.MANUAL,
         """
-A function that the model_fn calls with the labels, or that makes losses, metrics, train_op or EstimatorSpec, says
-what `compile` says in the new program. Its statements are put in the place of the call and read there; where nothing
-else calls it, it goes. That needs a function of plain parameters, without decorators, that returns at its end or from
-branches of an `if`, not from inside a loop.
+A function that the model_fn calls with the labels, or that makes losses, metrics, train_op or EstimatorSpec, is
+replaced by `compile` in the new program. It is inlined at the call, and removed if nothing else calls it. That needs a
+function of plain parameters, without decorators, that returns at its end or from branches of an `if`, not from inside a
+loop.
 """,
     ),
     Rule(
@@ -194,10 +193,10 @@ branches of an `if`, not from inside a loop.
         "a helper function that reads names with another meaning at its call",
         Severity.MANUAL,
         """
-The statements of a helper function are put in the place of its call. What they read there must be what they read in
-their own file. tf-migrate adds an import where that is safe; it is not where the file of the model_fn uses the name for
-something else, where the other file gives it more than one value, and where the import would close a circle of files.
-Then import the named module or name in the file of the model_fn yourself, or give the name that hides it another name.
+A helper function is inlined at its call. The names that it reads must mean there what they mean in its own file.
+tf-migrate adds an import where that is safe; it is not where the file of the model_fn uses the name for something else,
+where the other file assigns it more than once, and where the import would be circular. Then import the named module or
+name in the file of the model_fn yourself, or rename what hides it.
 """,
     ),
     Rule(
@@ -215,9 +214,9 @@ branch is left out. In a program that predicts it is refused (TFM111).
         "a line that reports the mode or the graph is dropped",
         Severity.REVIEW,
         """
-TensorFlow 1 called the model_fn anew for every training, evaluation and prediction, and a line like
-`print("building for", mode)` told which of them it was. The Keras model is built once, for all of them, so there is no
-mode to tell. Print it where `fit`, `evaluate` or `predict` are called, if you need it.
+TensorFlow 1 called the model_fn anew for every training, evaluation and prediction, and a line like `print("building
+for", mode)` reported which of them it was. The Keras model is built once, for all of them, so there is no mode to
+report. Print it where `fit`, `evaluate` or `predict` are called, if you need it.
 
 Lines that print or log the labels, the loss, the train_op, the global step or the variables of the graph are left out,
 too, with what was computed for them alone: `print(loss)` and `for v in tf.trainable_variables(): print(v.name)` told
@@ -253,9 +252,9 @@ code may call the function: make two functions of it.
         "an unsupported subclass of Estimator",
         Severity.MANUAL,
         """
-A class that is derived from an Estimator is a native program only where it says how its Estimators are made and nothing
-else: one `__init__` that ends in `super().__init__(...)`, and no code that asks for the class. The bridge keeps other
-classes, with its own Estimator as the base: leave `--style native` out.
+A subclass of Estimator has a native form only if it does nothing but configure its Estimators: one `__init__` that ends
+in `super().__init__(...)`, and no code that checks for the class. The bridge keeps other classes, with its own
+Estimator as the base: leave `--style native` out.
 """,
     ),
     Rule(
@@ -294,12 +293,12 @@ devices and evaluating on one, are 320 examples; both replicas of a Keras model 
 between replicas (`auto_shard_dataset`), and a model_fn whose batches do not each count as a step, are for one device. A
 program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`.
 
-On a cluster `train_and_evaluate` is carried over, and with `--strategy parameter-server` or `multi-worker-mirrored`
-plain `train` and `evaluate`. The Estimator trained on one device then: with a TF_CONFIG it did not take a plain `train`
-under a MultiWorkerMirroredStrategy ("Only `STANDALONE_CLIENT` mode is supported", TensorFlow 2.15.1), and with
-parameter servers the program had to start its own `tf.train.Server`. Predictions and exports are for one device, and
-with `auto` so is a plain `train`. A TPUStrategy of a RunConfig is not carried over: leave it and its resolver out and
-take `--strategy tpu`, which asks for the TPU itself.
+On a cluster `train_and_evaluate` is supported, and with `--strategy parameter-server` or `multi-worker-mirrored` plain
+`train` and `evaluate`. The Estimator trained on one device then: with a TF_CONFIG it did not take a plain `train` under
+a MultiWorkerMirroredStrategy ("Only `STANDALONE_CLIENT` mode is supported", TensorFlow 2.15.1), and with parameter
+servers the program had to start its own `tf.train.Server`. Predictions and exports are for one device, and with `auto`
+so is a plain `train`. A TPUStrategy of a RunConfig is unsupported: leave it and its resolver out and take `--strategy
+tpu`, which asks for the TPU itself.
 """,
     ),
     Rule(

@@ -18,7 +18,7 @@ RULES = (
         """
 `tf.python_io.tf_record_iterator` gives the same bytes as the iterator of a `tf.data.TFRecordDataset`. `tf.string_split`
 takes each character of its delimiter as a separator and gives a SparseTensor, which no function of TensorFlow 2 does
-for every text: the operation itself is called. Options of compressed files are not carried over.
+for every text: the operation itself is called. Options of compressed files are unsupported.
 """,
         (
             Example("tf.python_io.tf_record_iterator(path)", "tf.data.TFRecordDataset(path).as_numpy_iterator()"),

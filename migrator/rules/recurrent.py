@@ -42,9 +42,9 @@ direction and two, in 2.15.1 and 2.21: outputs, states, losses and weights diffe
 
 Where the numbers of a trained model need not be kept, `tf.keras.layers.LSTM` and `GRU` are faster on GPUs (cuDNN).
 
-Not carried over are cells that are called by hand, `zero_state`, initial states, `time_major=True`, peepholes,
-projections, clipping, `state_keep_prob` and other wrappers of cells, one cell in several layers of a `MultiRNNCell`,
-and networks of Keras 3 and of meshes: the program becomes a bridge.
+Unsupported are cells that are called by hand, `zero_state`, initial states, `time_major=True`, peepholes, projections,
+clipping, `state_keep_prob` and other wrappers of cells, one cell in several layers of a `MultiRNNCell`, and networks of
+Keras 3 and of meshes: the program becomes a bridge.
 """,
     ),
 )

@@ -87,7 +87,7 @@ devices, with other attributes.
         """
 The symbol lives on, but an argument of this call has no counterpart in TensorFlow 2. Write the call with the arguments
 that both versions share. Arguments that only have another name or place now (`keep_dims`, `reduction_indices`,
-`dimension`, `squeeze_dims`) are carried over.
+`dimension`, `squeeze_dims`) are supported.
 """,
         (
             Example("tf.constant(1.0, shape=[2], verify_shape=True)", None),

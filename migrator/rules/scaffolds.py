@@ -36,12 +36,12 @@ keeps the newest checkpoint, or one for each period of `save_checkpoints_steps`;
         Severity.MANUAL,
         """
 An `init_fn` restores or changes variables before the training, initial and ready operations may do that too, and a
-saver of some variables leaves others out of the checkpoints, or gives them other names
-there for programs that read them. None of that is carried over, but for evaluations with moving averages of the
-weights (TFM412). Where `init_fn` restores pretrained weights, give the
-Estimator `warm_start_from=tf.estimator.WarmStartSettings(checkpoint, vars_to_warm_start="scope/")` in its place, or
-call `tf.train.init_from_checkpoint` in the model_fn: a `scaffold_fn` of a TPUEstimatorSpec that does so is a function
-that a TPU's host runs, and Keras has none. Where the saver only picks what is saved, leave the scaffold out.
+saver of some variables leaves others out of the checkpoints, or gives them other names there for programs that read
+them. None of that is supported, except evaluations with moving averages of the weights (TFM412). Where `init_fn`
+restores pretrained weights, give the Estimator `warm_start_from=tf.estimator.WarmStartSettings(checkpoint,
+vars_to_warm_start="scope/")` in its place, or call `tf.train.init_from_checkpoint` in the model_fn: a `scaffold_fn` of
+a TPUEstimatorSpec that does so is a function that a TPU's host runs, and Keras has none. Where the saver only picks
+what is saved, leave the scaffold out.
 """,
     ),
     Rule(

@@ -23,10 +23,10 @@ RULES = (
         "an unsupported learning rate",
         Severity.MANUAL,
         """
-A rate may be computed from the global step and from numbers: `tf.train.exponential_decay` and the like become Keras
-schedules (TFM411), anything else a schedule class that holds the lines of the program. A rate that reads the data, a
-variable or a random number, or a setting other than the rate that changes, is not carried over; nor is a rate that the
-program also uses for something else.
+A learning rate may be computed from the global step and from numbers: `tf.train.exponential_decay` and the like become
+Keras schedules (TFM411), anything else a schedule class that holds the lines of the program. A learning rate that reads
+the data, a variable or a random number is unsupported, and so are another hyperparameter that changes and a learning
+rate that the program also uses for something else.
 """,
     ),
     Rule(
@@ -34,8 +34,8 @@ program also uses for something else.
         "decaying learning rates become Keras schedules",
         Severity.MIGRATED,
         """
-The functions of `tf.train` that compute a rate from the global step have Keras schedules of the same values; Keras
-gives them the step. The first step is step 0 in both. `natural_exp_decay` is an exponential decay at the rate
+The functions of `tf.train` that compute a learning rate from the global step have Keras schedules of the same values;
+Keras gives them the step. The first step is step 0 in both. `natural_exp_decay` is an exponential decay at the rate
 `exp(-decay_rate)`. `linear_cosine_decay` has no Keras class: the file gets one.
 """,
         (

@@ -97,11 +97,11 @@ RULES = (
         "an unsupported custom training loop",
         Severity.MANUAL,
         """
-A program that trains by hand is carried over where it builds its graph and trains in one function (or at the top of a
-script): `with tf.train.MonitoredTrainingSession(...) as session:` around one loop (`while not session.should_stop():`,
-also with `and step < n` of the fetched global step, or `for ... in range(n):`), which runs one train_op and prints
-what it fetched. The batch comes from one iterator. What is computed from it becomes the function that makes the model,
-what makes the dataset an input function, and the loop `Model.fit`. The named line does something else.
+A custom training loop is supported where it builds its graph and trains in one function (or at the top of a script):
+`with tf.train.MonitoredTrainingSession(...) as session:` around one loop (`while not session.should_stop():`, also with
+`and step < n` of the fetched global step, or `for ... in range(n):`), which runs one train_op and prints what it
+fetched. The batch comes from one iterator. What is computed from it becomes the function that makes the model, what
+makes the dataset an input function, and the loop `Model.fit`. The named line does something else.
 """,
     ),
     Rule(

@@ -51,8 +51,8 @@ install, and stops the program where it is missing.
         "the writes of a FileWriter cannot be resolved",
         Severity.MANUAL,
         """
-Of what `tf.summary.FileWriter` writes only messages are carried over (TFM253): `add_summary` with a `tf.Summary` that
-is made in the same function, and a step. Graphs, run metadata, and summaries that come out of a session have no such
+Of what `tf.summary.FileWriter` writes only messages are supported (TFM253): `add_summary` with a `tf.Summary` that is
+made in the same function, and a step. Graphs, run metadata, and summaries that come out of a session have no such
 counterpart. Write them with the functions of `tf.summary` in `with writer.as_default(step=...)`, or leave them out.
 """,
         (Example('tf.summary.FileWriter("logs", graph)', None),),

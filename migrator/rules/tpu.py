@@ -38,11 +38,11 @@ by the host; input files it reads itself must be where it can reach them (`gs://
         "a TPUEstimator runs on the devices of its machine",
         Severity.REVIEW,
         """
-A program that chooses by a flag whether to use a TPU is carried over as it runs without one: a plain Keras program,
-with the batch size of each mode in the `params` of its input functions, as TPUEstimator gave them. `TPUConfig` and the
+A program that chooses by a flag whether to use a TPU is migrated as it runs without one: a plain Keras program, with
+the batch size of each mode in the `params` of its input functions, as TPUEstimator gave them. `TPUConfig` and the
 cluster resolver are left out. That is so with every `--strategy` but `auto` and `tpu`, and where something in the
-program cannot be carried over to a TPU: the message says what. Mend that to have it train on a TPU (TFM440), or make
-the model under `tf.distribute.TPUStrategy(resolver).scope()` yourself.
+program is unsupported on a TPU: the message says what. Mend that to have it train on a TPU (TFM440), or make the model
+under `tf.distribute.TPUStrategy(resolver).scope()` yourself.
 """,
     ),
     Rule(
@@ -50,9 +50,9 @@ the model under `tf.distribute.TPUStrategy(resolver).scope()` yourself.
         "an unsupported TPUEstimator",
         Severity.MANUAL,
         """
-An Estimator that is handed around is made and trained in different functions, and there neither the TPU's strategy nor
-the batch size of each mode goes with it: make and train it in one function, or give it `use_tpu=False` and the batch
-sizes to the input functions.
+If the Estimator escapes the function that creates it, neither the TPU's strategy nor the batch size of each mode
+reaches the training: create and train it in one function, or give it `use_tpu=False` and the batch sizes to the input
+functions.
 
 A model_fn may read `params["batch_size"]` where all modes that the program runs have the same: on a TPU that is the
 batch of one core, so the new program divides it. Where they differ use `tf.shape(features)[0]`.
@@ -110,9 +110,9 @@ process).
         """
 `embedding_config_spec` and `tf.tpu.experimental.embedding_column` put embedding tables into the memory of the TPU's
 host links, with an optimizer of their own (`AdagradParameters` and its like, which TensorFlow 2.21 does not have). The
-counterpart is `tfrs.layers.embedding.TPUEmbedding` of tensorflow_recommenders, which wants another feature pipeline
-and cannot be tried without a TPU. If the tables fit into a core, make the columns `tf.feature_column.embedding_column`
-and leave `embedding_config_spec` out: such a program is carried over.
+counterpart is `tfrs.layers.embedding.TPUEmbedding` of tensorflow_recommenders, which wants another feature pipeline and
+cannot be tried without a TPU. If the tables fit into a core, make the columns `tf.feature_column.embedding_column` and
+leave `embedding_config_spec` out: such a program is supported.
 """,
     ),
     Rule(

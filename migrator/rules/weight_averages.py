@@ -48,11 +48,10 @@ weights back after it: training goes on with the weights, and predictions and ex
         "unsupported moving averages",
         Severity.MANUAL,
         """
-Carried over are averages of all trained weights that are kept beside them and evaluated (see TFM412). Not carried over
-are those of some weights or of tensors, and of batch normalization's means and variances; averages whose decay or
+Supported are averages of all trained weights that are kept beside them and evaluated (see TFM412). Unsupported are
+those of some weights or of tensors, and of batch normalization's means and variances; averages whose decay or
 `num_updates` is computed; those that the model_fn reads otherwise (`average`), that predictions restore, or evaluations
-of `--loop custom`; and averages of an optimizer that is made in another function, or runs on a
-mesh.
+of `--loop custom`; and averages of an optimizer that is made in another function, or runs on a mesh.
 
 To evaluate or to predict with averages that the migrated program keeps, assign `optimizer.averages` to the weights
 before it, and the weights back after it. For that, take what reads them out of the model_fn.

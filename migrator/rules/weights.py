@@ -38,9 +38,9 @@ steps: weights and losses differ by less than 1e-7, on one device and on two rep
 What variable scopes around it set (`initializer`, `regularizer`) is given to the layer. A table whose rows are looked
 up and nothing else stays a `tf.keras.layers.Embedding`.
 
-Not carried over are variables that are changed by hand (`tf.assign`, `scatter_update`), that two calls share
-(`reuse=True`, or `tf.AUTO_REUSE` with the same names), or that are trained by themselves (`var_list`), and those of
-Keras 3 and of meshes: the program becomes a bridge.
+Unsupported are variables that are changed by hand (`tf.assign`, `scatter_update`), that two calls share (`reuse=True`,
+or `tf.AUTO_REUSE` with the same names), or that are trained by themselves (`var_list`), and those of Keras 3 and of
+meshes: the program becomes a bridge.
 """,
         (
             Example("tf.nn.embedding_lookup(x, y, 'div', 'rows')", "tf.nn.embedding_lookup(x, y, name='rows')"),
