@@ -17,9 +17,9 @@ that they read (one tensor, or a dict of them by name), and methods of a small c
 Keras shows no loss of a model that overrides `compute_loss`, so the class tracks it; a mean over batches is what
 Estimator reports (TFM303).
 
-Metrics of such a model: `carve(body, roots, consumed, EVAL)` of program/carving.py says which statements the values
+Metrics of such a model: `outline(body, roots, consumed, EVAL)` of program/outlining.py says which statements the values
 of a metric need and which tensors of the network they read; the model's `outputs` are those of the loss and these.
-`Method.lines(carved)` writes the statements down, `ModelClass.trackers` gets the metric, and `ModelClass.metrics` these
+`Method.lines(outlined)` writes the statements, `ModelClass.trackers` gets the metric, and `ModelClass.metrics` these
 lines and `self.accuracy.update_state(...)`.
 """
 
@@ -34,9 +34,9 @@ import libcst as cst
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
 from migrator.program.calls import is_false
-from migrator.program.carving import Carved, given
 from migrator.program.loss import GeneralLoss, collection_of, output_of
 from migrator.program.model_function import ModelFunction
+from migrator.program.outlining import Outlined, given
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.generation import Keras
 from migrator.walking import walk
@@ -111,10 +111,10 @@ class Method:
     replaced: dict[cst.CSTNode, cst.BaseExpression]
     outputs: Sequence[str]
 
-    def lines(self, carved: Carved) -> list[str]:
+    def lines(self, outlined: Outlined) -> list[str]:
         """The first line, which gives features, labels and outputs their names, and the statements."""
-        lines = self.unpack(carved)
-        for index in carved.statements:
+        lines = self.unpack(outlined)
+        for index in outlined.statements:
             statement = self.function.statements[index].node
             lines += self.code(statement).strip("\n").splitlines()
         return lines
@@ -134,16 +134,16 @@ class Method:
         self.replaced.update({name: cst.Name(owner) for name in name_nodes(node) if name.value == "self"})
         return self.text(node)
 
-    def unpack(self, carved: Carved) -> list[str]:
+    def unpack(self, outlined: Outlined) -> list[str]:
         """`features, labels, logits = x, y, y_pred["logits"]`."""
         parameters = self.function.parameters
         pairs: list[tuple[str, str]] = []
-        if parameters.features in carved.reads and parameters.features not in carved.outputs:
-            copied = "dict(x)" if _is_taken_apart(self.function, carved, parameters.features) else "x"
+        if parameters.features in outlined.reads and parameters.features not in outlined.outputs:
+            copied = "dict(x)" if _is_taken_apart(self.function, outlined, parameters.features) else "x"
             pairs.append((parameters.features, copied))
-        if parameters.labels is not None and parameters.labels in carved.reads:
+        if parameters.labels is not None and parameters.labels in outlined.reads:
             pairs.append((parameters.labels, "y"))
-        for name in carved.outputs:
+        for name in outlined.outputs:
             pairs.append((name, "y_pred" if len(self.outputs) == 1 else f'y_pred["{name}"]'))
         pairs = [(name, value) for name, value in pairs if name != value]
         if not pairs:
@@ -154,16 +154,16 @@ class Method:
         return [f"{name} = {value}" for name, value in pairs]
 
 
-def closure(function: ModelFunction, carved: Carved, roots: Sequence[cst.CSTNode]) -> set[str]:
+def closure(function: ModelFunction, outlined: Outlined, roots: Sequence[cst.CSTNode]) -> set[str]:
     """The names that a method finds around itself, in the function that makes the model."""
-    statements = [function.statements[index] for index in carved.statements]
+    statements = [function.statements[index] for index in outlined.statements]
     read = set().union(*(names_in(s.node) for s in statements), *(names_in(node) for node in roots))
-    return read - set().union(*(given(s) for s in statements)) - carved.reads
+    return read - set().union(*(given(s) for s in statements)) - outlined.reads
 
 
-def _is_taken_apart(function: ModelFunction, carved: Carved, features: str) -> bool:
+def _is_taken_apart(function: ModelFunction, outlined: Outlined, features: str) -> bool:
     """Whether the statements of a method change the dict of features (`features.pop("weight")`)."""
-    return any(features in given(function.statements[index]) for index in carved.statements)
+    return any(features in given(function.statements[index]) for index in outlined.statements)
 
 
 def emit_general_loss(
@@ -187,11 +187,11 @@ def emit_general_loss(
     assert isinstance(loss, GeneralLoss)
     model = ModelClass(class_name(function, taken), tuple(outputs), owner=owner_of(function))
     method = Method(function, text, replaced, outputs)
-    lines = method.lines(loss.carved)
+    lines = method.lines(loss.outlined)
     name = loss.expression.value if isinstance(loss.expression, cst.Name) else None
     if name is None:
         name = free(
-            "loss", set().union(*(names_in(function.statements[i].node) for i in loss.carved.statements), set())
+            "loss", set().union(*(names_in(function.statements[i].node) for i in loss.outlined.statements), set())
         )
         lines.append(f"{name} = {method.code(loss.expression)}")
     model.trackers.append(("loss_tracker", 'tf.keras.metrics.Mean(name="loss")'))

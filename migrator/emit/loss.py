@@ -69,10 +69,10 @@ def emit_loss(
     Blocked (TFM301, TFM304).
     """
     if isinstance(function.loss, GeneralLoss):
-        outputs = (*function.loss.carved.outputs, *further)
+        outputs = (*function.loss.outlined.outputs, *further)
         model = emit_general_loss(function, text, replaced, taken, outputs, replicas, keras.number == 3)
-        reads = f"({', '.join(sorted(closure(function, function.loss.carved, function.loss.nodes)))})"
-        return EmittedLoss((), (), frozenset(), (), model, (reads,), frozenset(function.loss.carved.statements))
+        reads = f"({', '.join(sorted(closure(function, function.loss.outlined, function.loss.nodes)))})"
+        return EmittedLoss((), (), frozenset(), (), model, (reads,), frozenset(function.loss.outlined.statements))
     emitter = _Emitter(function, labels, output, taken, text, is_static, of_examples, keras)
     lines, argument = emitter.emit()
     return EmittedLoss(

@@ -20,13 +20,13 @@ from migrator.names.bindings import names_bound
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
 from migrator.program.calls import is_docstring
-from migrator.program.carving import acts, touched
-from migrator.program.carving import given as given_by
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan
 from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
 from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
+from migrator.program.outlining import acts, touched
+from migrator.program.outlining import given as given_by
 from migrator.program.own_weights import OwnWeights
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.dropout import training_dropout
@@ -218,9 +218,9 @@ class _Emitter:
     def emit(self) -> EmittedModel:
         function = self.function
         general = function.loss if isinstance(function.loss, GeneralLoss) else None
-        several = general is not None and (len(general.carved.outputs) > 1 or function.labels_by_key)
+        several = general is not None and (len(general.outlined.outputs) > 1 or function.labels_by_key)
         compiles = not several and function.reads_labels
-        outputs = general.carved.outputs if general is not None else (self.output_name,)
+        outputs = general.outlined.outputs if general is not None else (self.output_name,)
         metrics = emit_metrics(
             function,
             self.labels,

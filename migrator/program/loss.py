@@ -11,8 +11,8 @@ import libcst as cst
 from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, names_given
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
-from migrator.program.carving import Carved, carve, check_pure, of_labels, touched
 from migrator.program.modes import EVAL, PREDICT, TRAIN
+from migrator.program.outlining import Outlined, check_pure, of_labels, outline, touched
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.losses import DataLoss, read_cross_entropy, read_keras_loss, read_loss
 from migrator.walking import walk
@@ -54,14 +54,14 @@ def read_model_loss(body: Body, expression: cst.BaseExpression) -> Loss:
 class GeneralLoss:
     """A loss that a method of the model computes with the user's own statements.
 
-    `expression` is what the EstimatorSpec says, `carved` what the method needs, `moved` every statement of any mode
+    `expression` is what the EstimatorSpec says, `outlined` what the method needs, `moved` every statement of any mode
     that goes to it, `collected` what `tf.losses.get_total_loss` adds up, and `summed` whether the loss that TensorFlow
     1 notes last is a sum, which replicas add and do not average (None: not known). `minimized` is what the training
     minimizes, where that is not what the EstimatorSpec says.
     """
 
     expression: cst.BaseExpression
-    carved: Carved
+    outlined: Outlined
     moved: frozenset[int]
     regularized: bool
     collected: tuple[cst.BaseExpression, ...]
@@ -93,15 +93,15 @@ def read_general_loss(
         if expression is not None:
             found.append(_general(body, expression, consumed, mode))
     first, other = found[0], found[-1]
-    different = _codes(body, first) != _codes(body, other) or first.carved.outputs != other.carved.outputs
+    different = _codes(body, first) != _codes(body, other) or first.outlined.outputs != other.outlined.outputs
     by_hand = not first.collected and not other.collected
-    tensors = {*first.carved.outputs, *other.carved.outputs}
+    tensors = {*first.outlined.outputs, *other.outlined.outputs}
     if different and not (by_hand and _is_same(body, first.expression, other.expression, tensors)):
         raise Blocked("TFM301", other.expression, _ANOTHER)
     if not different and first is not other:
-        nodes = [body.statements[index].node for index in first.carved.statements]
+        nodes = [body.statements[index].node for index in first.outlined.statements]
         _check_same_numbers(body, [first.expression, *first.collected, *nodes], tensors)
-    if not first.carved.outputs:
+    if not first.outlined.outputs:
         raise Blocked("TFM301", first.expression, "the loss depends on no tensor of the network")
     both = replace(first, moved=first.moved | other.moved)
     return both if minimized is None else _with_minimized(body, both, consumed, minimized)
@@ -115,12 +115,12 @@ def _with_minimized(
         raise Blocked("TFM301", minimized, "the minimized loss is not the loss of the EstimatorSpec")
     trained = _general(body, minimized, consumed, TRAIN)
     position = max(s.position for s, b in body.specs if TRAIN in s.modes and not is_none(b.get("loss")))
-    carved = carve(body, [(loss.expression, position), (minimized, position)], consumed, TRAIN)
-    if trained.collected or trained.summed != loss.summed or not trained.carved.outputs:
+    outlined = outline(body, [(loss.expression, position), (minimized, position)], consumed, TRAIN)
+    if trained.collected or trained.summed != loss.summed or not trained.outlined.outputs:
         raise Blocked("TFM301", minimized, "the minimized loss is not the loss of the EstimatorSpec")
     return replace(
         loss,
-        carved=carved,
+        outlined=outlined,
         moved=loss.moved | trained.moved,
         regularized=loss.regularized or trained.regularized,
         minimized=minimized,
@@ -128,7 +128,7 @@ def _with_minimized(
 
 
 def _codes(body: Body, loss: GeneralLoss) -> list[str]:
-    nodes = [body.statements[index].node for index in loss.carved.statements]
+    nodes = [body.statements[index].node for index in loss.outlined.statements]
     return [body.file.code(node).strip() for node in (*nodes, loss.expression, *loss.collected)]
 
 
@@ -136,8 +136,8 @@ def _general(body: Body, expression: cst.BaseExpression, consumed: Collection[in
     position = max(s.position for s, b in body.specs if mode in s.modes and not is_none(b.get("loss")))
     roots = [(expression, position)]
     imports = body.file.imports
-    carved = carve(body, roots, consumed, mode)
-    nodes = [*(body.statements[index].node for index in carved.statements), expression]
+    outlined = outline(body, roots, consumed, mode)
+    nodes = [*(body.statements[index].node for index in outlined.statements), expression]
     collected: list[cst.BaseExpression] = []
     regularized = False
     for call in (call for node in nodes for call in calls_in(node)):
@@ -150,11 +150,11 @@ def _general(body: Body, expression: cst.BaseExpression, consumed: Collection[in
             added = bind(call, ("add_regularization_losses", "name", "scope"), name, "TFM301")
             regularized = regularized or not is_false(added.get("add_regularization_losses"))
     if collected:
-        carved = carve(body, [*roots, *((node, position) for node in collected)], consumed, mode)
-    moved = carved.moved | {
+        outlined = outline(body, [*roots, *((node, position) for node in collected)], consumed, mode)
+    moved = outlined.moved | {
         i for i, s in enumerate(body.statements) if mode in s.modes and _is_bare_loss(s.node, imports)
     }
-    return GeneralLoss(expression, carved, frozenset(moved), regularized, tuple(collected), _is_summed(body, nodes))
+    return GeneralLoss(expression, outlined, frozenset(moved), regularized, tuple(collected), _is_summed(body, nodes))
 
 
 def collection_of(call: cst.Call, imports: ImportMap) -> str | None:

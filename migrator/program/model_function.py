@@ -13,7 +13,6 @@ from migrator.program import tpu
 from migrator.program.assignments import assignments
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
 from migrator.program.calls import bind, calls_in, is_none, nodes_in, string
-from migrator.program.carving import given, of_labels
 from migrator.program.common_lines import with_common_lines
 from migrator.program.leftovers import leftovers
 from migrator.program.loss import (
@@ -40,6 +39,7 @@ from migrator.program.modes import (
     StraightBody,
     straighten,
 )
+from migrator.program.outlining import given, of_labels
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.refusals import Refusals
 from migrator.program.summaries import only_summarizes, summary_symbol
@@ -401,7 +401,7 @@ class _Reader:
             function,
             consumed=consumed,
             loss=loss,
-            output=output_of(loss.carved.outputs),
+            output=output_of(loss.outlined.outputs),
             regularized=loss.regularized,
             label_names=of_labels(self.read_body),
         )

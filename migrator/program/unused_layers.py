@@ -12,10 +12,10 @@ import libcst as cst
 
 from migrator.program.body import names_given
 from migrator.program.calls import calls_in, nodes_in
-from migrator.program.carving import given
 from migrator.program.helpers import Scope, helper_of
 from migrator.program.model_variables import is_making
 from migrator.program.modes import TRAIN, ModalStatement
+from migrator.program.outlining import given
 from migrator.program.parsed import Project, names_in
 from migrator.program.region import reach, symbols
 from migrator.program.scopes import returns_in

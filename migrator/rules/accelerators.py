@@ -29,7 +29,7 @@ NameError as it did without it.
 )
 
 _PACKAGES = ("intel_extension_for_tensorflow",)
-_MESSAGE = "`{}` is left out: the new program is what runs where it is not installed"
+_MESSAGE = "`{}` is dropped: the new program is the code path without it"
 
 
 def without_accelerators(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:

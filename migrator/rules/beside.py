@@ -10,7 +10,7 @@ AROUND = "TFM116"
 RULES = (
     Rule(
         AROUND,
-        "what stands around a model_fn and only tells something",
+        "code around a model_fn that only reports something",
         Severity.REVIEW,
         """
 A timer (`with timed("model"):`), a decorator that prints or logs, and a `try` whose handlers print and raise again, or

@@ -19,7 +19,7 @@ CODE = "TFM128"
 RULES = (
     Rule(
         CODE,
-        "a name that gets its value in a way that is not followed",
+        "an assignment that cannot be resolved",
         Severity.MANUAL,
         """
 What a name stands for decides what a program trains, so a native model is only written where every value of a name is

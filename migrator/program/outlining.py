@@ -65,7 +65,7 @@ _OF_MODEL = (
 
 
 @dataclass(frozen=True)
-class Carved:
+class Outlined:
     """The part of a model_fn that goes to a method.
 
     `statements` are the indices of its statements, in order, `outputs` the names of the network's tensors that it
@@ -170,12 +170,14 @@ def reads_model(node: cst.CSTNode, imports: ImportMap) -> bool:
     return any((imports.resolve(call.func) or "").startswith(_OF_MODEL) for call in calls_in(node))
 
 
-def carve(body: Body, roots: Sequence[tuple[cst.BaseExpression, int]], consumed: Collection[int], mode: str) -> Carved:
+def outline(
+    body: Body, roots: Sequence[tuple[cst.BaseExpression, int]], consumed: Collection[int], mode: str
+) -> Outlined:
     """What a method needs that computes `roots` (expressions, each with the number of statements before it) in a mode.
 
     `consumed` are statements that say something else (train_op, metrics, summaries). Raises Blocked (TFM301, TFM311).
     """
-    return _Carver(body, roots, consumed, mode).carve()
+    return _Outliner(body, roots, consumed, mode).outline()
 
 
 class _Kind(IntEnum):
@@ -187,7 +189,7 @@ class _Kind(IntEnum):
     METHOD = 3  # labels, or the model's own variables and losses
 
 
-class _Carver:
+class _Outliner:
     def __init__(
         self, body: Body, roots: Sequence[tuple[cst.BaseExpression, int]], consumed: Collection[int], mode: str
     ) -> None:
@@ -201,7 +203,7 @@ class _Carver:
         self.tainted = _of_labels_or_model(body)
         self.kinds: dict[int, _Kind] = {}
 
-    def carve(self) -> Carved:
+    def outline(self) -> Outlined:
         needed: dict[str, int] = {}  # name -> how many statements may come before its last reader
         for expression, position in self.roots:
             for name in names_in(expression):
@@ -229,7 +231,7 @@ class _Carver:
         parameters = {self.body.parameters.features, self.body.parameters.labels} & needed.keys()
         moved = frozenset(i for i in method if self._kind(i) is _Kind.METHOD)
         reads = frozenset(str(name) for name in parameters - network.keys()) | set(outputs)
-        return Carved(tuple(sorted(method)), outputs, reads, moved)
+        return Outlined(tuple(sorted(method)), outputs, reads, moved)
 
     def _check_order(self, method: set[int], network: dict[str, int]) -> None:
         """What the method finds given must mean the same wherever it reads it."""
