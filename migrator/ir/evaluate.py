@@ -183,16 +183,16 @@ def started(evaluator: Evaluator, main: File) -> None:
         evaluator.conditions.clear()
 
 
-def executed(evaluator: Evaluator, main: File, handed: list[tuple[Value, bool]] | None = None) -> None:
+def executed(evaluator: Evaluator, main: File, escaped: list[tuple[Value, bool]] | None = None) -> None:
     """Evaluates a file as the script that is run, and nothing that it does not call.
 
-    `handed` is what libraries are given, which may grow meanwhile, each with whether a condition decides it: its
+    `escaped` is what libraries are given, which may grow meanwhile, each with whether a condition decides it: its
     functions are called, and the methods of objects of their classes.
     """
     try:
         evaluator.load(main)
         seen: set[object] = set()
-        for value, conditional in handed or ():
+        for value, conditional in escaped or ():
             with evaluator.under(Unknown(value.site, "a library is given it"), True) if conditional else nullcontext():
                 _entered(evaluator, value, seen)
     except (TooMuch, RecursionError):

@@ -127,7 +127,7 @@ def understood(files: Files, main: File, only_executed: bool = False) -> Program
     """
     reader = _Reader(files, main)
     if only_executed:
-        executed(reader.evaluator, main, reader.handed)
+        executed(reader.evaluator, main, reader.escaped)
     else:
         started(reader.evaluator, main)
     return Program(main, reader.evaluator, tuple(reader.estimators), tuple(reader.evaluator.effects))
@@ -143,12 +143,12 @@ class _Reader:
         self.surroundings: dict[Operation, _Surroundings] = {}
         self.params: dict[Operation, Value] = {}
         self.inside = False
-        self.handed: list[tuple[Value, bool]] = []  # to libraries, and whether a condition decides it
+        self.escaped: list[tuple[Value, bool]] = []  # to libraries, and whether a condition decides it
 
     def _called(self, effect: Effect) -> None:
         operation = effect.operation
         conditional = len(effect.conditions) > self.evaluator.outer
-        self.handed += [(one, conditional) for one in operation.given]
+        self.escaped += [(one, conditional) for one in operation.given]
         if self.inside:
             return
         if _makes_estimator(operation):

@@ -84,7 +84,7 @@ class _Remover(Remover):
         names = [one.name.value for one in parameters_of(original_node)]
         stay = []
         for old, new in zip(original_node.decorators, updated_node.decorators):
-            if _hands_on(self.file, old.decorator, names):
+            if _passes_on(self.file, old.decorator, names):
                 self._say(old, f"`@{self.file.code(old.decorator)}`")
             else:
                 stay.append(new)
@@ -200,7 +200,7 @@ def _is_quiet_method(file: ParsedFile, method: cst.FunctionDef) -> bool:
 # -- decorators --------------------------------------------------------------------------------------------------------
 
 
-def _hands_on(file: ParsedFile, decorator: cst.BaseExpression, names: Sequence[str]) -> bool:
+def _passes_on(file: ParsedFile, decorator: cst.BaseExpression, names: Sequence[str]) -> bool:
     """Whether a decorator of the file gives a function of parameters `names` that calls the decorated one as it is."""
     if isinstance(decorator, cst.Call):
         made = _definition(file, decorator.func)

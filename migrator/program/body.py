@@ -1,4 +1,4 @@
-"""The straightened body of a model_fn: its statements, what its names stand for, and what its EstimatorSpecs say."""
+"""The specialised body of a model_fn: its statements, what its names stand for, and what its EstimatorSpecs say."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Definition:
-    """A simple assignment `name = value` of the straightened body."""
+    """A simple assignment `name = value` of the specialised body."""
 
     index: int
     name: str

@@ -13,12 +13,12 @@ from dataclasses import replace
 import libcst as cst
 
 from migrator.pairing import equal_zip
-from migrator.program.modes import TRAIN, ModalStatement, ModeNames, Spec, StraightBody
+from migrator.program.modes import TRAIN, ModalStatement, ModeNames, Spec, SpecialisedBody
 from migrator.program.parsed import ParsedFile
 from migrator.rules.dropout import drops_nothing, is_training_dropout
 
 
-def with_common_lines(file: ParsedFile, body: StraightBody) -> StraightBody:
+def with_common_lines(file: ParsedFile, body: SpecialisedBody) -> SpecialisedBody:
     """The same body with such lines merged, and without dropouts that drop nothing in the modes that run them."""
     statements, specs = _with_dropouts_apart(file, body)
     while True:
@@ -37,7 +37,7 @@ def with_common_lines(file: ParsedFile, body: StraightBody) -> StraightBody:
         specs = [replace(one, position=one.position - (one.position > gone)) for one in specs]
 
 
-def _with_dropouts_apart(file: ParsedFile, body: StraightBody) -> tuple[list[ModalStatement], list[Spec]]:
+def _with_dropouts_apart(file: ParsedFile, body: SpecialisedBody) -> tuple[list[ModalStatement], list[Spec]]:
     """The statements where `b = dropout(a)` of the training is two, as `b = a` is what the other modes have."""
     names, specs = body.names, list(body.specs)
     plain = [_without_idle_dropout(file, statement, names) for statement in body.statements]

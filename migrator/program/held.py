@@ -44,7 +44,7 @@ def _more(file: ParsedFile, made: cst.BaseExpression, held: Collection[str]) -> 
             found |= _given(node.target) if value is not None and _holds(value, made, held) else set()
         elif isinstance(node, cst.Call) and any(_holds(arg.value, made, held) for arg in node.args):
             found |= _of_call(file, node)
-        elif isinstance(node, cst.FunctionDef) and any(_holds(one, made, held) for one in _handed_out(node)):
+        elif isinstance(node, cst.FunctionDef) and any(_holds(one, made, held) for one in _returned(node)):
             found.add(node.name.value)
     return found
 
@@ -58,7 +58,7 @@ def _of_call(file: ParsedFile, call: cst.Call) -> set[str]:
     return {param.name.value for one in functions for param in parameters_of(one)}
 
 
-def _handed_out(function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+def _returned(function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
     for node in nodes_in(function.body):
         value = node.value if isinstance(node, (cst.Return, cst.Yield)) else None
         if isinstance(value, cst.BaseExpression):

@@ -540,12 +540,12 @@ class _Uses(cst.CSTVisitor):
 
     def visit_Call(self, node: cst.Call) -> bool:
         walk(node.func, self)
-        handed_on = bool(names_in(node) & self.about) and self.passes_on(node)
+        passed_on = bool(names_in(node) & self.about) and self.passes_on(node)
         for arg in node.args:
             phase = arg.keyword is not None and arg.keyword.value in _PHASE
-            if handed_on and self.names.when(arg.value) is not None:
+            if passed_on and self.names.when(arg.value) is not None:
                 continue
-            if handed_on and isinstance(arg.value, cst.Name) and arg.value.value == self.names.mode:
+            if passed_on and isinstance(arg.value, cst.Name) and arg.value.value == self.names.mode:
                 continue
             if phase and self.names.when(arg.value) is not None and self._is_layer(node):
                 continue

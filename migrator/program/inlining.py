@@ -26,7 +26,7 @@ from migrator.program.further_imports import import_of, origin_of
 from migrator.program.helpers import Scope, can_stay, helper_of, makes_function, touches_training
 from migrator.program.keras_losses import as_function
 from migrator.program.model_reference import ModelReference
-from migrator.program.modes import ALL, ModeNames, Modes, straighten
+from migrator.program.modes import ALL, ModeNames, Modes, specialise
 from migrator.program.own_objects import OwnObjects, decorators_of, records, takes_any
 from migrator.program.parsed import Blocked, Following, Further, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
@@ -126,13 +126,13 @@ class _Inliner:
         assert isinstance(node.body, cst.IndentedBlock)
         labels = self.parameters.labels
         try:
-            straight = straighten(
+            specialised = specialise(
                 node.body.body, self.file.imports, self.parameters.mode, True, self.file.functions, labels
             )
         except Blocked:
             return lambda _: ALL
-        known: dict[cst.CSTNode, Modes] = {one.node: one.modes for one in straight.statements}
-        for spec in straight.specs:
+        known: dict[cst.CSTNode, Modes] = {one.node: one.modes for one in specialised.statements}
+        for spec in specialised.specs:
             known[spec.statement] = known.get(spec.statement, frozenset()) | spec.modes
         return lambda nodes: next((known[one] for one in nodes if one in known), ALL)
 

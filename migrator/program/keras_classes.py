@@ -49,7 +49,7 @@ def _tells_its_layers(file: ParsedFile, owner: cst.ClassDef) -> bool:
     names = list(_given_to_self(file, functions, phased))
     if len(names) != len(phased) or len(set(names)) != len(names):
         return False
-    return not phased or (_TRAINING in told and _hands_on(owner, call, frozenset(names)))
+    return not phased or (_TRAINING in told and _passes_on(owner, call, frozenset(names)))
 
 
 def _given_to_self(
@@ -65,14 +65,14 @@ def _given_to_self(
                 yield attribute
 
 
-def _hands_on(owner: cst.ClassDef, call: cst.FunctionDef, names: frozenset[str]) -> bool:
+def _passes_on(owner: cst.ClassDef, call: cst.FunctionDef, names: frozenset[str]) -> bool:
     """Whether `call` calls each of some layers with the `training=` that it is told, and nothing else has them."""
-    settled, handed = set(), list[cst.BaseExpression]()
+    settled, passed = set(), list[cst.BaseExpression]()
     for one in calls_in(call.body):
         value = _told(one)
         if _of_self(one.func) in names and isinstance(value, cst.Name) and value.value == _TRAINING:
             settled.add(one.func)
-            handed.append(value)
+            passed.append(value)
     uses = [node for node in nodes_in(owner) if _of_self(node) in names]
     stored = [t.target for node in of_kinds(owner, cst.Assign) for t in node.targets]
     if any(node not in settled and not any(node is one for one in stored) for node in uses):
@@ -80,8 +80,8 @@ def _hands_on(owner: cst.ClassDef, call: cst.FunctionDef, names: frozenset[str])
     if sum(any(node is one for one in stored) for node in uses) != len(names):
         return False
     told = [node for node in name_nodes(call.body) if node.value == _TRAINING]
-    handed += [arg.value for one in calls_in(call.body) for arg in one.args if arg.keyword is not None]
-    return all(any(node is one for one in handed) for node in told)
+    passed += [arg.value for one in calls_in(call.body) for arg in one.args if arg.keyword is not None]
+    return all(any(node is one for one in passed) for node in told)
 
 
 def _told(call: cst.Call) -> cst.BaseExpression | None:

@@ -36,8 +36,8 @@ from migrator.program.modes import (
     ModalStatement,
     Modes,
     Spec,
-    StraightBody,
-    straighten,
+    SpecialisedBody,
+    specialise,
 )
 from migrator.program.outlining import given, of_labels
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
@@ -65,7 +65,7 @@ class ModelFunction:
     file: ParsedFile
     node: cst.FunctionDef
     parameters: Parameters
-    body: StraightBody
+    body: SpecialisedBody
     definitions: tuple[Definition, ...]
     statements: tuple[ModalStatement, ...]
     consumed: frozenset[int]
@@ -123,7 +123,7 @@ def read_model_function(
     return None if refusals else function
 
 
-def _check_functions(body: StraightBody) -> None:
+def _check_functions(body: SpecialisedBody) -> None:
     """A function inside reads its names when it is called. Raises Blocked (TFM106) where one of them changes till then.
 
     Which lines a network needs is told by what they say, so what a call of such a function reads is not seen.
@@ -200,7 +200,7 @@ class _Reader:
         if not isinstance(node.body, cst.IndentedBlock):
             raise Blocked("TFM105", node, "the model_fn is on one line")
         known = self.parameters
-        body = straighten(node.body.body, self.imports, known.mode, functions=file.functions, labels=known.labels)
+        body = specialise(node.body.body, self.imports, known.mode, functions=file.functions, labels=known.labels)
         body = with_common_lines(file, body)
         _check_functions(body)
         _check_counts(file, node)

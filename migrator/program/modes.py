@@ -226,7 +226,7 @@ class Spec:
 
 
 @dataclass(frozen=True)
-class StraightBody:
+class SpecialisedBody:
     """A model_fn without its mode branches; `placed` are the blocks of devices that are dissolved, too."""
 
     statements: tuple[ModalStatement, ...]
@@ -236,14 +236,14 @@ class StraightBody:
     placed: tuple[cst.With, ...] = ()
 
 
-def straighten(
+def specialise(
     body: Sequence[cst.BaseStatement],
     imports: ImportMap,
     mode: str | None,
     lenient: bool = False,
     functions: Mapping[str, cst.FunctionDef] | None = None,
     labels: str | None = None,
-) -> StraightBody:
+) -> SpecialisedBody:
     """Resolves the mode branches of a function body, which may ask `functions` of its file. Raises Blocked (TFM105,
     TFM106).
 
@@ -259,7 +259,7 @@ def straighten(
     if left & {TRAIN, EVAL} and not lenient:
         raise Blocked("TFM105", None, "the model_fn may end without returning an EstimatorSpec")
     placed = tuple(walker.placed)
-    return StraightBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried), placed)
+    return SpecialisedBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried), placed)
 
 
 def _without(

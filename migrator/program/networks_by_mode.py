@@ -15,7 +15,7 @@ import libcst as cst
 
 from migrator.names.bindings import all_given, names_changed
 from migrator.program.calls import calls_in, functions_in, is_false, is_true, nodes_in, number, parameters_of, string
-from migrator.program.modes import ALL, EVAL, PREDICT, TRAIN, ModalStatement, ModeNames, StraightBody, straighten
+from migrator.program.modes import ALL, EVAL, PREDICT, TRAIN, ModalStatement, ModeNames, SpecialisedBody, specialise
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.reductions import Edits, applied
 from migrator.program.scopes import bindings, path_to
@@ -88,7 +88,7 @@ class _Networks:
         if of_kinds(self.function.body, cst.Global, cst.Nonlocal):
             return None
         try:
-            body = straighten(self.function.body.body, self.file.imports, _MODE, True, self.file.functions)
+            body = specialise(self.function.body.body, self.file.imports, _MODE, True, self.file.functions)
         except Blocked:
             return None
         by_name: dict[str, list[_Made]] = {}
@@ -119,7 +119,7 @@ class _Networks:
             return None
         return _Made(line, target.value, small.value, statement.modes, position)
 
-    def _once(self, made: Sequence[_Made], body: StraightBody) -> _Once | None:
+    def _once(self, made: Sequence[_Made], body: SpecialisedBody) -> _Once | None:
         """One line in the place of some, which together are of all modes."""
         modes = [mode for one in made for mode in one.modes]
         spoken_of = {mode for spec in body.specs for mode in spec.modes}
@@ -146,7 +146,7 @@ class _Networks:
         assert isinstance(place, cst.BaseStatement)
         return place
 
-    def _may_move(self, made: _Made, place: cst.BaseStatement, body: StraightBody) -> bool:
+    def _may_move(self, made: _Made, place: cst.BaseStatement, body: SpecialisedBody) -> bool:
         """Whether a line does the same before all of a statement of the function."""
         if not all(self._is_harmless(call) for arg in made.call.args for call in calls_in(arg)):
             return False

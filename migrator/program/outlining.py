@@ -94,7 +94,7 @@ def touched(statement: ModalStatement, file: ParsedFile) -> set[str]:
 
     `settings.boost()` and `boost(settings)` do; what libraries are given stays as it is.
     """
-    return given(statement) | _handed_over(statement.node, file, 0)
+    return given(statement) | _passed_to_calls(statement.node, file, 0)
 
 
 def acts(statement: ModalStatement, file: ParsedFile) -> bool:
@@ -117,7 +117,7 @@ def acts(statement: ModalStatement, file: ParsedFile) -> bool:
     return False
 
 
-def _handed_over(node: cst.CSTNode, file: ParsedFile, depth: int) -> set[str]:
+def _passed_to_calls(node: cst.CSTNode, file: ParsedFile, depth: int) -> set[str]:
     """The names that lines which only call something hand to code of the program."""
     found: set[str] = set()
     for line in nodes_in(node):
@@ -141,7 +141,7 @@ def _changes_arguments(file: ParsedFile, helper: cst.FunctionDef, depth: int) ->
     stars = [one for one in (helper.params.star_arg, helper.params.star_kwarg) if isinstance(one, cst.Param)]
     own = {param.name.value for param in (*parameters_of(helper), *stars)}
     changed = {one.name for one in changes_in(helper) if one.form in (Form.PART, Form.CALLED, Form.AUGMENTED)}
-    return bool(own & (changed | _handed_over(helper.body, file, depth + 1)))
+    return bool(own & (changed | _passed_to_calls(helper.body, file, depth + 1)))
 
 
 def of_labels(body: Body) -> frozenset[str]:

@@ -471,9 +471,9 @@ def _asks_base(owner: cst.ClassDef, method: cst.FunctionDef, above: cst.Function
     given = [dotted(arg.value) for arg in asked.args if arg.keyword is None and not arg.star]
     if given not in ([], [owner.name.value, names[0]]) or len(given) != len(asked.args):
         return False
-    handed = [dotted(arg.value) for arg in call.args if not arg.star]
+    passed = [dotted(arg.value) for arg in call.args if not arg.star]
     plain = all(arg.keyword is None or arg.keyword.value == dotted(arg.value) for arg in call.args)
-    return plain and len(handed) == len(call.args) and handed == names[1:]
+    return plain and len(passed) == len(call.args) and passed == names[1:]
 
 
 def without_local_imports(file: ParsedFile) -> tuple[Lines, Names]:
@@ -653,7 +653,7 @@ def forwarded(file: ParsedFile, call: cst.Call) -> cst.Call | None:
     inner = small.value if isinstance(small, cst.Return) else None
     if not isinstance(inner, cst.Call) or len(lines) > 2 or (len(lines) == 2 and not is_text(lines[0])):
         return None
-    handed = [(arg.star, dotted(arg.value)) for arg in inner.args]
+    passed = [(arg.star, dotted(arg.value)) for arg in inner.args]
     wanted = [(star, one.name.value) for star, one in zip(("*", "**"), rest) if one is not None]
     names = [one.name.value for one in params.params]
     of, count = (dotted(inner.func) or "").partition(".")[0], len(names)
@@ -662,9 +662,9 @@ def forwarded(file: ParsedFile, call: cst.Call) -> cst.Call | None:
     first, others = call.args[:count], call.args[count:]
     if len(first) != count or any(one.keyword is not None or one.star for one in first):
         return None
-    if names == [dotted(inner.func)] and handed == wanted and dotted(first[0].value) is not None:
+    if names == [dotted(inner.func)] and passed == wanted and dotted(first[0].value) is not None:
         new = call.with_changes(func=first[0].value, args=others)
-    elif handed == [*(("", name) for name in names), *wanted] and of and _is_of_module(file, of, call, function):
+    elif passed == [*(("", name) for name in names), *wanted] and of and _is_of_module(file, of, call, function):
         new = call.with_changes(func=inner.func)
     else:
         return None

@@ -49,8 +49,8 @@ def read_rate(body: TrainBody, made: Sequence[cst.Call], consumed: frozenset[int
 def read_rate_of_helper(
     body: TrainBody, call: cst.Call, helper: Helper, consumed: frozenset[int], steps: frozenset[str]
 ) -> Rate:
-    """The rate that is handed to a function which makes the optimizer. Raises Blocked (TFM402)."""
-    return _Reader(body, consumed, steps).handed(call, helper)
+    """The rate that is passed to a function which makes the optimizer. Raises Blocked (TFM402)."""
+    return _Reader(body, consumed, steps).passed(call, helper)
 
 
 class _Reader:
@@ -87,7 +87,7 @@ class _Reader:
             return self._stock_rate(changing, scheduled)
         return self._moved(changing, scheduled)
 
-    def handed(self, call: cst.Call, helper: Helper) -> Rate:
+    def passed(self, call: cst.Call, helper: Helper) -> Rate:
         """The rate of optimizers that `helper` makes of the arguments of `call`."""
         changing = []
         for index, arg in enumerate(call.args):

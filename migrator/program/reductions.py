@@ -94,16 +94,16 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     if not is_concerned or _ALL_NAMES & names_in(file.module):
         return file
     made: set[str] = set()
-    handed: set[str] = set()  # names in calls whose result is one of their arguments
+    passed: set[str] = set()  # names in calls whose result is one of their arguments
     old = file
     for _ in range(_ROUNDS):
         edits = _of_lines(file, elsewhere) or _Edits(file, elsewhere, made).read()
         edits = edits or _without_partial(file, old) or _without_forwarders(file, old, elsewhere)
-        edits = edits or _without_unread(file, old, handed, elsewhere)
+        edits = edits or _without_unread(file, old, passed, elsewhere)
         edits = edits or _of_calls(file, elsewhere) or _of_choices(file)
         if not edits:
             edits = _of_values(file, elsewhere)
-            handed |= {name for node in edits.expressions for name in names_in(node)}
+            passed |= {name for node in edits.expressions for name in names_in(node)}
         if not edits:
             return file
         made |= edits.made
@@ -218,7 +218,7 @@ def _without_partial(file: ParsedFile, old: ParsedFile) -> Edits:
 
 
 def _without_forwarders(file: ParsedFile, old: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
-    """A function that only handed on to an Estimator what it was given goes with the last call of it."""
+    """A function that only passed on to an Estimator what it was given goes with the last call of it."""
     edits = Edits()
     for name, function in file.functions.items():
         value = returned(function)
@@ -233,12 +233,12 @@ def _without_forwarders(file: ParsedFile, old: ParsedFile, elsewhere: Callable[[
     return edits
 
 
-def _without_unread(file: ParsedFile, old: ParsedFile, handed: set[str], elsewhere: Callable[[str], bool]) -> Edits:
+def _without_unread(file: ParsedFile, old: ParsedFile, passed: set[str], elsewhere: Callable[[str], bool]) -> Edits:
     """Functions whose only calls went, since they only gave what they were given."""
     edits = Edits()
-    for function in functions_in(file.module) if handed else ():
+    for function in functions_in(file.module) if passed else ():
         name = function.name.value
-        if name not in handed or function.decorators or file.may_have_comment(function):
+        if name not in passed or function.decorators or file.may_have_comment(function):
             continue
         said, before = ([node.value for node in name_nodes(one.module)].count(name) for one in (file, old))
         if said == 1 < before and not elsewhere(name):

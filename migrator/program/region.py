@@ -44,9 +44,9 @@ def _reach(
             if where is file and (around or kept):
                 spelled = file.code(reference)
                 queue += [(file, function) for function in around.get(spelled, ())]
-                queue += [one for value in kept.get(spelled, ()) for one in _handed(project, file, value)]
+                queue += [one for value in kept.get(spelled, ()) for one in _functions_of(project, file, value)]
             if isinstance(reference, cst.Name) and reference.value in where.constants:
-                queue += _handed(project, where, where.constants[reference.value])
+                queue += _functions_of(project, where, where.constants[reference.value])
             function = project.function(where, reference)
             if function is not None:
                 queue.append(function)
@@ -84,14 +84,16 @@ def _kept(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.BaseExpress
     return found
 
 
-def _handed(project: Project, file: ParsedFile, value: cst.BaseExpression) -> list[tuple[ParsedFile, cst.FunctionDef]]:
+def _functions_of(
+    project: Project, file: ParsedFile, value: cst.BaseExpression
+) -> list[tuple[ParsedFile, cst.FunctionDef]]:
     """The functions that a name, or a dict, list or tuple of names, is or holds."""
     if isinstance(value, (cst.Dict, cst.List, cst.Tuple)):
         elements = [element.value for element in value.elements]
     else:
         found = project.function(file, value) if isinstance(value, (cst.Name, cst.Attribute)) else None
         return [] if found is None else [found]
-    return [one for element in elements for one in _handed(project, file, element)]
+    return [one for element in elements for one in _functions_of(project, file, element)]
 
 
 def attributes_of(node: cst.CSTNode) -> list[tuple[cst.Attribute, cst.BaseExpression]]:

@@ -56,7 +56,7 @@ def only_under(project: Project | None, file: ParsedFile, function: cst.Function
             continue
         if not isinstance(node, cst.FunctionDef) or not _keeps(node, name):
             return False
-        if node is not function and not all(_hands_on(caller, node, name) for caller in region):
+        if node is not function and not all(_passes_on(caller, node, name) for caller in region):
             return False
     return True
 
@@ -85,7 +85,7 @@ def _keeps(function: cst.FunctionDef, name: str) -> bool:
     return name in {one.name.value for one in parameters_of(function)} and name not in names_changed([function.body])
 
 
-def _hands_on(caller: cst.CSTNode, function: cst.FunctionDef, name: str) -> bool:
+def _passes_on(caller: cst.CSTNode, function: cst.FunctionDef, name: str) -> bool:
     """Whether every call of a function gives it a name of the caller's under that name."""
     names = [one.name.value for one in parameters_of(function)]
     for call in calls_in(caller):

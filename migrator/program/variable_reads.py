@@ -105,10 +105,10 @@ def _called_with(project: Project, code: Listed, call: cst.Call) -> Iterator[Lis
         names = frozenset(key for key, value in given.items() if is_of_variables(code, value))
         yield Listed(other, (node,), lists, names, node)
     for arg in call.args:  # `filter(decays, variables)`
-        handed = project.function(code.file, arg.value) or _inner(code, arg.value)
-        if handed is not None:
-            names = frozenset(param.name.value for param in handed[1].params.params)
-            yield Listed(handed[0], (handed[1],), frozenset(), names, handed[1])
+        passed = project.function(code.file, arg.value) or _inner(code, arg.value)
+        if passed is not None:
+            names = frozenset(param.name.value for param in passed[1].params.params)
+            yield Listed(passed[0], (passed[1],), frozenset(), names, passed[1])
 
 
 def _inner(code: Listed, node: cst.BaseExpression) -> tuple[ParsedFile, cst.FunctionDef] | None:
