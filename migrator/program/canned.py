@@ -632,7 +632,7 @@ class _Writer:
             raise Blocked(
                 "TFM190",
                 node,
-                ("`optimizer=None` derives a learning rate from the number of columns: pass an optimizer"),
+                "`optimizer=None` derives a learning rate from the number of columns: pass an optimizer",
             )
         if isinstance(node, cst.Name):
             value = self._made_before(node, call)

@@ -74,7 +74,7 @@ def read_of(
         raise Blocked(
             "TFM108",
             node,
-            (f"the RunConfig `{node.value}` is not used by the Estimator alone: create a separate one for it"),
+            f"the RunConfig `{node.value}` is not used by the Estimator alone: create a separate one for it",
         )
     key = attribute.attr.value
     what = f"`{node.value}.{key}`"

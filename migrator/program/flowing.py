@@ -381,7 +381,7 @@ class _FlowReader(ProgramReader):
                 raise Blocked(
                     "TFM108",
                     made,
-                    ("a RunConfig with session settings is created away from its Estimator: create it next to it"),
+                    "a RunConfig with session settings is created away from its Estimator: create it next to it",
                 )
             self._check_settings(read.arguments)
             self.remarks += read.remarks

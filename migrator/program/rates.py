@@ -236,7 +236,7 @@ class _Reader:
             raise Blocked(
                 "TFM402",
                 rates[0],
-                (f"`{name}`, a parameter of the model_fn, is reassigned for the learning rate: use another name"),
+                f"`{name}`, a parameter of the model_fn, is reassigned for the learning rate: use another name",
             )
         for name in sorted(read & (given | self.body.data) & self.body.data):
             raise Blocked("TFM402", rates[0], f"the learning rate reads `{name}`, which depends on the data")

@@ -313,7 +313,7 @@ class _Reader:
             raise Blocked(
                 "TFM108",
                 read[0],
-                (f"the RunConfig `{name.value}` is not used by the Estimator alone: create a separate one for it"),
+                f"the RunConfig `{name.value}` is not used by the Estimator alone: create a separate one for it",
             )
         body = self.scope.body if isinstance(self.scope, cst.FunctionDef) else self.scope
         reader = _Walk(self, name.value, [line for line, _, _ in finder.found])
@@ -324,7 +324,7 @@ class _Reader:
                 raise Blocked(
                     "TFM108",
                     node,
-                    (f"the RunConfig `{name.value}` is not used by the Estimator alone: create a separate one for it"),
+                    f"the RunConfig `{name.value}` is not used by the Estimator alone: create a separate one for it",
                 )
             read_of(self.file, self.scope, node, finder.found[0][0], cases[0], self.reads)
         return cases
@@ -346,7 +346,7 @@ class _Reader:
             raise Blocked(
                 "TFM108",
                 call,
-                (f"`{title}`, which creates the RunConfig, has other uses: call it once, for the Estimator"),
+                f"`{title}`, which creates the RunConfig, has other uses: call it once, for the Estimator",
             )
         returns = returns_in(function.body)
         last = function.body.body[-1]
@@ -385,7 +385,7 @@ class _Reader:
                 raise Blocked(
                     "TFM108",
                     call,
-                    (f"`{title}` does more than create a RunConfig: create the RunConfig next to the Estimator"),
+                    f"`{title}` does more than create a RunConfig: create the RunConfig next to the Estimator",
                 )
         self.lines.append(function)
         return found

@@ -280,7 +280,7 @@ class _Reader(Steps):
             raise Blocked(
                 "TFM403",
                 place,
-                ("neither the loss nor the train_op depends on these updates: make `minimize` depend on them"),
+                "neither the loss nor the train_op depends on these updates: make `minimize` depend on them",
             )
         return False
 

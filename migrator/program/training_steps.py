@@ -574,7 +574,7 @@ class Steps(Optimizers):
             raise Blocked(
                 "TFM403",
                 node,
-                ("the global step is not incremented, so the Estimator would never stop: pass `global_step`"),
+                "the global step is not incremented, so the Estimator would never stop: pass `global_step`",
             )
         self._is_given_step(value.argument(1, "global_step"), bound.get("global_step"))
         updates = self._updates_so_far(value)

@@ -206,7 +206,7 @@ def for_strategy(
         raise Blocked(
             "TFM701",
             node,
-            ("the partitioner reads `cluster`, which becomes the name of the ClusterSpec where it moves to: rename it"),
+            "the partitioner reads `cluster`, which becomes the name of the ClusterSpec where it moves to: rename it",
         )
     made = _Chosen(node, imports, code, given).choose(expression)
     for call in calls_in(made):

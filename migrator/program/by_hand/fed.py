@@ -141,7 +141,7 @@ def _placeholders(training: Training, loop: _Loop, fed: list[tuple[str, cst.Base
         raise Blocked(
             "TFM732",
             loop.run,
-            ("cannot tell which placeholder holds the labels: first use it on a later line than the features"),
+            "cannot tell which placeholder holds the labels: first use it on a later line than the features",
         )
     features, labels = tensors if first[0] < first[1] else tensors[::-1]
     training.features, training.labels = features[0], labels[0]
