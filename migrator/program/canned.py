@@ -626,7 +626,7 @@ class _Writer:
         if string(node) is not None:
             made = optimizer_named(str(string(node)), part, version, tf, columns)
             if made is None:
-                raise Blocked("TFM190", node, "this is not an optimizer name of canned Estimators")
+                raise Blocked("TFM190", node, "canned Estimators have no optimizer of this name")
             return made
         if is_none(node):
             raise Blocked(

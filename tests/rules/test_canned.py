@@ -233,7 +233,7 @@ def test_made_by_functions_that_are_refused(old: str, new: str, code: str) -> No
         ("tf1.estimator.LinearClassifier(columns, n_classes=count())", "TFM192", "n_classes"),
         ("tf1.estimator.LinearClassifier(columns, label_vocabulary=['a', 'b'])", "TFM192", "label_vocabulary"),
         ("tf1.estimator.LinearClassifier(columns, optimizer=None)", "TFM190", "optimizer=None"),
-        ("tf1.estimator.LinearClassifier(columns, optimizer='Lion')", "TFM190", "by name"),
+        ("tf1.estimator.LinearClassifier(columns, optimizer='Lion')", "TFM190", "no optimizer of this name"),
         ("tf1.estimator.DNNClassifier([2], columns, input_layer_partitioner=f)", "TFM701", "partitioner"),
         ("tf1.estimator.DNNEstimator(tf1.estimator.MultiLabelHead(3), [2], columns)", "TFM190", "head"),
         ("tf1.estimator.BoostedTreesClassifier(columns, 1)", "TFM102", "BoostedTrees"),
@@ -436,7 +436,7 @@ def test_an_estimator_of_a_keras_model() -> None:
     [
         ("print(", "model.predict([[1.0]])\nprint(", "is used after"),
         ("estimator = ", "model.fit([[1.0]], [[1.0]])\nestimator = ", "model.fit"),
-        ("keras_model=model", "keras_model=models[0]", "by a name"),
+        ("keras_model=model", "keras_model=models[0]", "to a name"),
         ("keras_model=model", "keras_model=build()", "not compiled"),
         ("keras_model=model", 'keras_model_path="m"', "keras_model_path"),
         ("model.compile(", "print(", "not compiled"),

@@ -20,14 +20,14 @@ MADE = program().replace("optimizer.minimize(loss, global_step=tf.train.get_glob
             MODEL,
             "from far.away import networks",
             "TFM104",
-            "not a function in the given files: give tf-migrate `far/away/",
+            "not a function in the given files: pass `far/away/",
         ),
         (MODEL, "networks = 3", "TFM104", "the model_fn is not a function in the given files"),
         (
             HOOKS,
             "import making",
             "TFM110",
-            "cannot tell which hook `making.hooks(...)` returns: give tf-migrate `making.py`",
+            "cannot tell which hook `making.hooks(...)` returns: pass `making.py`",
         ),
         (
             HOOKS,
@@ -39,7 +39,7 @@ MADE = program().replace("optimizer.minimize(loss, global_step=tf.train.get_glob
             MADE,
             "import making",
             "TFM403",
-            "with an optimizer; cannot tell what `making.train_op(...)` returns: give tf-migrate `making.py` too",
+            "with an optimizer; cannot tell what `making.train_op(...)` returns: pass `making.py` to tf-migrate as well",
         ),
         (MADE, "making = 3", "TFM403", "this train_op does not apply gradients with an optimizer"),
     ],
@@ -49,4 +49,4 @@ def test_what_is_missing_is_named(text: str, imported: str, code: str, told: str
     new, findings = run(text)
     (found,) = [finding for finding in findings if finding.severity is Severity.MANUAL]
     assert new == text and found.code == code and told in found.message
-    assert found.message.endswith("too") or "= 3" in imported
+    assert found.message.endswith("as well") or "= 3" in imported

@@ -134,7 +134,11 @@ REFUSED = {
         "may mix examples",
     ),
     "weights of its own": ('"net", reuse=i > 0', '"net%d" % i', "every tower has its own variables"),
-    "a sum of gradients": ("tf.reduce_mean(tf.stack([g for g, _ in p]), 0)", "tf.add_n([g for g, _ in p])", "the mean"),
+    "a sum of gradients": (
+        "tf.reduce_mean(tf.stack([g for g, _ in p]), 0)",
+        "tf.add_n([g for g, _ in p])",
+        "averages the gradients",
+    ),
     "parts of another number": (
         "tf.split(labels, num_gpus)",
         "tf.split(labels, 2)",
