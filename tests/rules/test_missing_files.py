@@ -39,7 +39,7 @@ MADE = program().replace("optimizer.minimize(loss, global_step=tf.train.get_glob
             MADE,
             "import making",
             "TFM403",
-            "with an optimizer; cannot tell what `making.train_op(...)` returns: pass `making.py` to tf-migrate as well",
+            "optimizer; cannot tell what `making.train_op(...)` returns: pass `making.py` to tf-migrate as well",
         ),
         (MADE, "making = 3", "TFM403", "this train_op does not apply gradients with an optimizer"),
     ],
