@@ -5,9 +5,10 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
 
     task.json                 which task, which process
     program.json              variables, optimizer, regularisation ... as this process saw them
-    steps/<time>              loss and learning rate of one training step, digests of its batch
-    more/<step>-<time>        as steps/<time>, of further parts of a step, in functions of their own
-    batches/<time>            the batch of that step itself, of the first steps
+    steps                     records by time (see packed.py): loss and learning rate of one training step, digests of
+                              its batch
+    more                      records by step, as those of steps: further parts of a step, in functions of their own
+    batches                   records by the time of their step: the batch itself, of the first steps
     gradients/<step>[.npz]    gradients, at the plan's state_steps; <step>+<part> those of its further parts
     initial.npz               weights before step 1; drawn.npz further draws of them, along a first axis; made.npz what
                               the program made them before it was given others, where they were drawn further times
@@ -41,15 +42,16 @@ import hashlib
 import json
 import struct
 import zipfile
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from migrator.harness import packed
 from migrator.harness.protobuf import fields
 
 Array = npt.NDArray[Any]
@@ -457,17 +459,17 @@ def _dimension(data: bytes) -> int:
     return next((value for key, value in fields(data) if key == 1 and isinstance(value, int)), 0)
 
 
-def _unpack(path: Path) -> tuple[dict[str, Any], list[tuple[str, Array]]]:
-    header, tensors = _unpack_some(path)
+def _unpack(path: Path, content: bytes | None = None) -> tuple[dict[str, Any], list[tuple[str, Array]]]:
+    header, tensors = _unpack_some(path, content)
     if any(tensor is None for tensor in tensors):
         raise RecordingError(f"{path} cannot be read: a tensor is missing")
     return header, [tensor for tensor in tensors if tensor is not None]
 
 
-def _unpack_some(path: Path) -> tuple[dict[str, Any], list[tuple[str, Array] | None]]:
-    """As `_unpack`; None in the place of a tensor that was left out."""
+def _unpack_some(path: Path, content: bytes | None = None) -> tuple[dict[str, Any], list[tuple[str, Array] | None]]:
+    """The packed tensors of a file, or of a record in it; None in the place of a tensor that was left out."""
     try:
-        _, vector = decode_tensor(path.read_bytes())
+        _, vector = decode_tensor(path.read_bytes() if content is None else content)
         header = json.loads(vector[0].decode("utf-8"))
         return header, [decode_tensor(one) if one else None for one in vector[1:]]
     except (ValueError, OSError, IndexError, AttributeError) as error:
@@ -518,9 +520,9 @@ def _component_digest(dtype: str, value: Array) -> str:
     return digest.hexdigest()
 
 
-def _content(path: Path) -> Components:
+def _content(path: Path, place: packed.Place) -> Components:
     """The components of a batch that is there itself."""
-    header, tensors = _unpack(path)
+    header, tensors = _unpack(path, _record(path, place))
     return [
         (name, dtype, tuple(int(n) for n in value.shape), _component_digest(dtype, value))
         for name, (dtype, value) in zip(header["paths"], tensors, strict=True)
@@ -553,18 +555,25 @@ def _trainer_rank(task: str) -> tuple[int, str, int]:
     return {"chief": 0, "master": 0, "local": 0, "worker": 1}.get(kind, 2), kind, int(index or 0)
 
 
-def _step_names(folder: Path) -> tuple[str, ...]:
-    """The names of the records of a task's steps, in their order."""
-    steps = folder / "steps"
-    return _names_of(steps, steps.stat().st_mtime_ns if steps.exists() else 0)
+def _places(path: Path) -> tuple[packed.Place, ...]:
+    try:
+        return packed.places(path)
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
 
 
-@lru_cache(maxsize=16)
-def _names_of(folder: Path, changed: int) -> tuple[str, ...]:
-    """Those of a folder that was `changed` last at this time: of thousands of steps they are listed once, not for each
-    batch that is read.
-    """
-    return tuple(path.name for path in _numbered(folder))
+def _record(path: Path, place: packed.Place) -> bytes:
+    try:
+        return packed.content(path, place)
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
+
+
+def _records(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        yield from packed.contents(path) if path.exists() else ()
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
 
 
 def _numbered(folder: Path) -> list[Path]:
@@ -626,12 +635,16 @@ def task_folders(record_dir: Path) -> dict[str, Path]:
 
 
 def _batch_of(
-    content: Path, header: Mapping[str, Any] | None, tensors: Sequence[tuple[str, Array]], task: str, step: int
+    path: Path,
+    place: packed.Place | None,
+    header: Mapping[str, Any] | None,
+    tensors: Sequence[tuple[str, Array]],
+    task: str,
+    step: int,
 ) -> Batch | None:
-    kept = content.exists()
     if header is not None:
-        return _batch(_described(header, tensors), task, step, kept)
-    return _batch(_content(content), task, step, kept) if kept else None
+        return _batch(_described(header, tensors), task, step, place is not None)
+    return None if place is None else _batch(_content(path, place), task, step, True)
 
 
 def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ...]]:
@@ -639,11 +652,13 @@ def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ..
     batches: list[Batch] = []
     for task, folder in tasks.items():
         further = _further(folder)
-        for number, path in enumerate(_numbered(folder / "steps"), start=1):
-            header, tensors = _unpack(path)
+        kept = {place.number: place for place in _places(folder / "batches")}
+        for number, (time, content) in enumerate(_records(folder / "steps"), start=1):
+            header, tensors = _unpack(folder / "steps", content)
             count = len(header["fields"])
             values = {name: float(value) for name, (_, value) in zip(header["fields"], tensors[:count], strict=True)}
-            batch = _batch_of(folder / "batches" / path.name, header.get("components"), tensors[count:], task, number)
+            described = header.get("components")
+            batch = _batch_of(folder / "batches", kept.get(time), described, tensors[count:], task, number)
             if batch is not None:
                 batches.append(batch)
             steps.append(
@@ -653,7 +668,7 @@ def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ..
                     loss=values.get("loss", float("nan")) + sum(further.get(number, ())),
                     learning_rate=values.get("learning_rate"),
                     batch=None if batch is None else batch.digest,
-                    time=int(path.stem) / 1e6,
+                    time=time / 1e6,
                     counted=int(values["counted"]) if "counted" in values else None,
                 )
             )
@@ -665,10 +680,10 @@ def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ..
 def _further(folder: Path) -> dict[int, list[float]]:
     """The losses of further parts of steps, by the number of the step: other functions train on the same batch."""
     found: dict[int, list[float]] = {}
-    for path in sorted((folder / "more").glob("*-*")):
-        header, tensors = _unpack(path)
+    for step, content in _records(folder / "more"):
+        header, tensors = _unpack(folder / "more", content)
         loss = next(float(value) for name, (_, value) in zip(header["fields"], tensors, strict=False) if name == "loss")
-        found.setdefault(int(path.name.partition("-")[0]), []).append(loss)
+        found.setdefault(step, []).append(loss)
     return found
 
 
@@ -1130,8 +1145,7 @@ def chosen_batches(
     for number, (batch, change) in enumerate((one, change) for batches, change in chosen for one in batches):
         place = target / batch.task.replace(":", "-") / "batches"
         place.mkdir(parents=True, exist_ok=True)
-        folder = Path(record_dir) / batch.task.replace(":", "-")
-        header, tensors = _unpack(folder / "batches" / _step_names(folder)[batch.step - 1])
+        header, tensors = _unpacked_batch(Path(record_dir), batch)
         paths = header["paths"]
         made = [(dtype, change(path, value)) for path, (dtype, value) in zip(paths, tensors[: len(paths)], strict=True)]
         # Behind the components stands how many examples each of several replicas has.
@@ -1146,15 +1160,16 @@ def converted_batches(
     for task, folder in task_folders(Path(record_dir)).items():
         place = target / task.replace(":", "-")
         (place / "batches").mkdir(parents=True)
-        for path in _numbered(folder / "batches"):
-            header, tensors = _unpack(path)
+        for number, content in _batch_contents(folder / "batches"):
+            header, tensors = _unpack(folder / "batches", content)
             paths = header["paths"]
             own = {name: value for name, (_, value) in zip(paths, tensors[: len(paths)], strict=True)}
             made = convert(own)
             types = {name: "string" if value.dtype == object else value.dtype.name for name, value in made.items()}
             described = {"paths": list(made), "dtypes": [types[name] for name in made]}
-            packed = [(types[name], np.asarray(value)) for name, value in made.items()]
-            (place / "batches" / path.name).write_bytes(_packed(described, packed + list(tensors[len(paths) :])))
+            converted = [(types[name], np.asarray(value)) for name, value in made.items()]
+            all_of = _packed(described, converted + list(tensors[len(paths) :]))
+            (place / "batches" / f"{number:018d}").write_bytes(all_of)
         if (folder / "calls.jsonl").exists():
             (place / "calls.jsonl").write_bytes((folder / "calls.jsonl").read_bytes())
     return target
@@ -1162,10 +1177,28 @@ def converted_batches(
 
 def read_batch(record_dir: Path, batch: Batch) -> dict[str, Array]:
     """The arrays of a recorded batch by path ("features/x", "labels"); strings are object arrays of bytes."""
-    folder = Path(record_dir) / batch.task.replace(":", "-")
-    names = _step_names(folder)
-    if not 1 <= batch.step <= len(names):
-        raise RecordingError(f"no step {batch.step} of {batch.task} in {record_dir}")
-    header, tensors = _unpack(folder / "batches" / names[batch.step - 1])
+    header, tensors = _unpacked_batch(Path(record_dir), batch)
     paths = header["paths"]  # behind the components stands how many examples each of several replicas has
     return {name: value for name, (_, value) in zip(paths, tensors[: len(paths)], strict=True)}
+
+
+def _unpacked_batch(record_dir: Path, batch: Batch) -> tuple[dict[str, Any], list[tuple[str, Array]]]:
+    """Header and tensors of a recorded batch."""
+    folder = record_dir / batch.task.replace(":", "-")
+    steps, path = _places(folder / "steps"), folder / "batches"
+    if not 1 <= batch.step <= len(steps):
+        raise RecordingError(f"no step {batch.step} of {batch.task} in {record_dir}")
+    time, places = steps[batch.step - 1].number, _places(path)
+    at = bisect_left(places, time, key=lambda place: place.number)
+    if at == len(places) or places[at].number != time:
+        raise RecordingError(f"{path} cannot be read: the batch of step {batch.step} was not kept")
+    return _unpack(path, _record(path, places[at]))
+
+
+def _batch_contents(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The batches of a task: of its record, or of a folder for replay that has a file for each."""
+    if not path.is_dir():
+        yield from _records(path)
+        return
+    for one in _numbered(path):
+        yield int(one.name), one.read_bytes()

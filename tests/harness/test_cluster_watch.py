@@ -49,6 +49,19 @@ def test_last_lines_joins_logs_and_counts_from_the_end(tmp_path: Path) -> None:
     assert last_lines(out, err) == tuple(f"more {number}" for number in range(10, 30))
 
 
+def test_the_records_of_a_file_are_counted_as_they_come(tmp_path: Path) -> None:
+    steps = tmp_path / "record" / "local-0" / "steps"
+    activity = Activity([tmp_path / "record"], count=steps)
+    record = b"%018d%012d" % (1, 3) + b"abc"
+    counts = []
+    steps.parent.mkdir(parents=True)
+    for more in (b"", record, record[:20], record[20:] + record, b"no record, but as long as the head of one"):
+        append(steps, more)
+        activity.look()
+        counts.append(activity.counted)
+    assert counts == [0, 1, 1, 3, 3]
+
+
 def test_activity_sees_growth_new_files_and_folders(tmp_path: Path) -> None:
     record = tmp_path / "record"
     activity = Activity([record])

@@ -1,6 +1,7 @@
 """The reader on small record folders made by hand, without TensorFlow."""
 
 import hashlib
+import importlib.util
 import json
 import re
 import struct
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from migrator.harness import packed as packed_file
 from migrator.harness.recording import (
     Evaluation,
     RecordingError,
@@ -28,6 +30,12 @@ from migrator.harness.recording import (
     read,
     read_batch,
 )
+
+INSIDE = Path(packed_file.__file__).with_name("inside") / "appended.py"
+specification = importlib.util.spec_from_file_location("inside_appended", INSIDE)
+assert specification is not None and specification.loader is not None
+appended = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(appended)
 
 FLOAT, INT64, STRING, BOOL = 1, 9, 7, 10
 CODES = {"float32": FLOAT, "int64": INT64, "bool": BOOL}
@@ -90,13 +98,16 @@ def program(**changes: Any) -> dict[str, Any]:
 
 def add_step(record: Path, task: str, stamp: int, loss: float, rate: float = 0.5, batch: Any = None) -> None:
     folder = record / task
-    for name in ("steps", "batches"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
     fields = {"fields": ["loss", "learning_rate"]}
-    (folder / "steps" / f"{stamp:018d}").write_bytes(packed(fields, [np.float32(loss), np.float32(rate)]))
+    append(folder / "steps", stamp, packed(fields, [np.float32(loss), np.float32(rate)]))
     if batch is not None:
         header = {"paths": list(batch), "dtypes": [str(np.asarray(one).dtype) for one in batch.values()]}
-        (folder / "batches" / f"{stamp:018d}").write_bytes(packed(header, list(batch.values())))
+        append(folder / "batches", stamp, packed(header, list(batch.values())))
+
+
+def append(path: Path, number: int, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    appended.append(str(path), number, content)
 
 
 def save(record: Path, task: str, name: str, **arrays: Any) -> None:
@@ -162,10 +173,9 @@ def test_further_parts_of_a_step_belong_to_it(tmp_path: Path) -> None:
     describe(tmp_path, "local-0")
     for number, loss in enumerate((4.0, 3.0), start=1):
         add_step(tmp_path, "local-0", 100 * number, loss)
-    (tmp_path / "local-0" / "more").mkdir()
-    for name, loss in (("00000002-000000000000000210", 0.5), ("00000002-000000000000000220", 0.25)):
+    for loss in (0.5, 0.25):
         header = {"fields": ["loss", "learning_rate"]}
-        (tmp_path / "local-0" / "more" / name).write_bytes(packed(header, [np.float32(loss), np.float32(0.1)]))
+        append(tmp_path / "local-0" / "more", 2, packed(header, [np.float32(loss), np.float32(0.1)]))
     for name, arrays in (("1", {"a": [1.0]}), ("2", {"a": [2.0]}), ("2+1", {"b": [3.0]}), ("2+2", {"a": [0.5]})):
         save(tmp_path, "local-0", f"gradients/{name}.npz", **arrays)
     save(tmp_path, "local-0", "slots/1.npz", **{"a|momentum": [1.0]})
@@ -224,7 +234,8 @@ def test_a_batch_of_several_replicas_has_their_sizes_behind_its_components(tmp_p
     add_step(tmp_path, "local-0", 1, 1.0, batch={"features": x})
     batch = read(tmp_path).batches[0]
     header = {"paths": ["features"], "dtypes": ["float32"]}
-    (tmp_path / "local-0" / "batches" / f"{1:018d}").write_bytes(packed(header, [x, np.array([2, 1])]))
+    (tmp_path / "local-0" / "batches").unlink()
+    append(tmp_path / "local-0" / "batches", 1, packed(header, [x, np.array([2, 1])]))
     found = read_batch(tmp_path, batch)
     assert list(found) == ["features"]
     np.testing.assert_array_equal(found["features"], x)
@@ -341,8 +352,7 @@ def test_an_activation_that_was_too_large_is_absent(tmp_path: Path) -> None:
 
 def test_a_loss_that_was_left_out_is_an_error(tmp_path: Path) -> None:
     describe(tmp_path, "local-0")
-    (tmp_path / "local-0" / "steps").mkdir()
-    (tmp_path / "local-0" / "steps" / f"{1:018d}").write_bytes(tensor([b'{"fields": ["loss"]}', b""]))
+    append(tmp_path / "local-0" / "steps", 1, tensor([b'{"fields": ["loss"]}', b""]))
     with pytest.raises(RecordingError, match="a tensor is missing"):
         read(tmp_path)
 
@@ -363,20 +373,33 @@ def test_what_a_mutant_changed(tmp_path: Path) -> None:
     assert read(tmp_path).mutation == 3
 
 
-def test_unfinished_files_are_ignored(tmp_path: Path) -> None:
+def test_what_a_killed_process_leaves_is_read_to_its_last_whole_record(tmp_path: Path) -> None:
     describe(tmp_path, "local-0")
-    add_step(tmp_path, "local-0", 1, 1.0)
-    (tmp_path / "local-0" / "steps" / "000000000000000002.77.1.tmp").write_bytes(b"half")
-    assert len(read(tmp_path).steps) == 1
+    for number in (1, 2, 3):
+        add_step(tmp_path, "local-0", number, float(number), batch={"features": np.ones((2, 1), np.float32)})
+    for name in ("steps", "batches"):
+        path = tmp_path / "local-0" / name
+        content = path.read_bytes()
+        third = packed_file.places(path)[2]
+        for size in range(third.begin - 30, third.end):
+            path.write_bytes(content[:size])
+            left = read(tmp_path)
+            steps = 2 if name == "steps" else 3
+            assert [step.loss for step in left.steps] == [1.0, 2.0, 3.0][:steps]
+            assert [batch.kept for batch in left.batches] == [True, True, False][: len(left.batches)]
+        path.write_bytes(content)
 
 
 def test_a_broken_step_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     describe(tmp_path, "local-0")
     add_step(tmp_path, "local-0", 1, 1.0)
-    path = tmp_path / "local-0" / "steps" / f"{1:018d}"
-    path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(RecordingError, match=str(path)):
-        read(tmp_path)
+    path = tmp_path / "local-0" / "steps"
+    whole = path.read_bytes()
+    head, content = whole[:30], whole[30:]
+    for broken in (head + b"\xff" * len(content), b"?" + whole[1:], whole + b"?" * 30):
+        path.write_bytes(broken)
+        with pytest.raises(RecordingError, match=str(path)):
+            read(tmp_path)
 
 
 def test_nothing_recorded(tmp_path: Path) -> None:

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from migrator.harness import packed
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
 from migrator.harness.recording import Recording, read
 
 INSIDE = Path(__file__).parents[2] / "migrator" / "harness" / "inside"
 TRAINERS = ["chief:0", "worker:0", "worker:1"]
-MODULES = ("turns", "folder", "parts")
+MODULES = ("turns", "folder", "parts", "appended")
 
 
 @pytest.fixture
@@ -295,9 +296,9 @@ class Runner:
         assert outcome.failure is None, outcome.failure
         recording = read(run_dir / "record")
         stamps = sorted(
-            (path.name, place, number)
+            (one.number, place, number)
             for place, task in enumerate(trainers)
-            for number, path in enumerate(sorted((run_dir / "record" / task.replace(":", "-") / "steps").iterdir()))
+            for number, one in enumerate(packed.places(run_dir / "record" / task.replace(":", "-") / "steps"))
         )
         losses = {(step.task, step.number): step.loss for step in recording.steps}
         return Run(

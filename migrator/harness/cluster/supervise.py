@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import psutil
 
+from migrator.harness import packed
 from migrator.harness.cluster import logs, memory, writes
 from migrator.harness.cluster.launch import Failure, FailureKind, Launch, TaskOutcome
 from migrator.harness.cluster.stacks import Stacks, Suspicion
@@ -55,6 +56,8 @@ _ROOM = 8192
 
 _KERAS = "TF_USE_LEGACY_KERAS"
 _THREADS = "TF_NUM_INTEROP_THREADS"
+#: Beside the folders of runs: the batches of recordings, as they are given to other runs.
+REPLAYS = "replays"
 
 OnLine = Callable[[Task, str], None]
 
@@ -204,6 +207,7 @@ class Attempt:
     on_line: OnLine | None = None
     own: Path | None = None
     _members: dict[Task, _Member] = field(default_factory=dict)
+    _replay: Path | None = None
     _ending_since: float | None = None
     _ended_all: bool = False
     _changes: list[dict[str, Any]] = field(default_factory=list)
@@ -253,6 +257,8 @@ class Attempt:
         servers = set(launch.shape.servers())
         self._awaited = [task for task in launch.shape.tasks() if task not in servers]
         record = Path(launch.plan.get("record") or launch.run_dir / "record")
+        if launch.plan.get("replay"):
+            self._replay = packed.for_replay(Path(launch.plan["replay"]), launch.run_dir.absolute().parent / REPLAYS)
         model = Path(launch.plan.get("model_dir") or launch.run_dir / "model")
         own = {task: (record / task.folder, launch.folder(task)) for task in launch.shape.tasks()}
         elsewhere = [folder for folders in own.values() for folder in folders]
@@ -281,6 +287,8 @@ class Attempt:
         plan = dict(self.launch.plan)
         if plan:
             plan |= {"program": self.launch.program, "task": {"type": task.type, "index": task.index}}
+        if self._replay is not None:
+            plan["replay"] = str(self._replay)
         cwd = (self.launch.cwd or Path.cwd()).absolute()
         confine = None
         if self.launch.confine:

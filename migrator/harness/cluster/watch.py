@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from migrator.harness import packed
+
 TAIL_LINES = 20
 _TAIL_BYTES = 1 << 16
 _LONGEST_LINE = 1 << 16
@@ -19,7 +21,7 @@ _WAITING = re.compile(
     r"Waiting for .* to (be|become) (ready|available)|Waiting \d.* secs? before|Could not find trained model|"
     r"Waiting for new checkpoint|not trained yet|Timed-out waiting for a checkpoint"
 )
-# In a folder with more files than this they are not looked at one by one: they are written once, as those of steps are.
+# In a folder with more files than this they are not looked at one by one: they are written once, as a rule.
 _MANY = 64
 
 
@@ -86,15 +88,16 @@ class Activity:
     """Notices whether anything below some folders changes."""
 
     def __init__(self, folders: Iterable[Path], without: Iterable[Path] = (), count: Path | None = None) -> None:
-        """Files and folders `without` are passed over, with all that is in them. `count`: a folder whose files are
-        counted.
+        """Files and folders `without` are passed over, with all that is in them. `count`: a file whose records are
+        counted (see packed.py).
         """
         self._folders = tuple(map(str, folders))
         self._without = frozenset(map(str, without))
-        self._count = None if count is None else str(count)
+        self._count = count
+        self._position = 0
         self._seen: list[tuple[str, int, int]] = []
         self.last_change = time.monotonic()
-        #: At the last look: whether a file had something in it, how many files the folder to count held, and when the
+        #: At the last look: whether a file had something in it, how many records the file to count held, and when the
         #: last file of all was written (time.time(); 0.0 if there was none).
         self.anything = False
         self.counted = 0
@@ -102,14 +105,21 @@ class Activity:
 
     def look(self) -> None:
         """Look again."""
-        counted = self.counted
         seen = [entry for folder in self._folders for entry in self._below(folder)]
-        if seen == self._seen and counted == self.counted:
+        if seen == self._seen:
             return
         self._seen = seen
+        self._count_further()
         self.last_change = time.monotonic()
         self.anything = any(size for _, size, _ in seen)
         self.newest = max((written for _, _, written in seen), default=0) / 1e9
+
+    def _count_further(self) -> None:
+        if self._count is not None:
+            # What is no file of records says nothing of steps, and whoever reads it when the run is over says so.
+            with contextlib.suppress(OSError, ValueError), self._count.open("rb") as stream:
+                for place in packed.whole(stream, self._position):
+                    self.counted, self._position = self.counted + 1, place.end
 
     def _below(self, folder: str) -> Iterator[tuple[str, int, int]]:
         """Files with size and time of the last write; a folder of many files with their number, as if it were one."""
@@ -117,8 +127,6 @@ class Activity:
             with os.scandir(folder) as entries:
                 found = [entry for entry in entries if entry.path not in self._without]
             files = [entry for entry in found if not entry.is_dir(follow_symlinks=False)]
-            if folder == self._count:
-                self.counted = len(files)
             if len(files) > _MANY:
                 yield folder, len(files), Path(folder).stat().st_mtime_ns
                 files = []

@@ -22,7 +22,7 @@ def make_hook(recorder, hooks, keras):
             if recorder.workers is None:
                 return
             stamp = keras.stamp()
-            self.every = {"step": tf.io.write_file(keras.target("steps") + stamp, self.every["step"])}
+            self.every = {"step": keras.append("steps", stamp, self.every["step"])}
             if self.kept:
                 iteration = tf.train.get_global_step(self.capture.graph).read_value()
                 data = (self.capture.features, self.capture.labels)

@@ -5,6 +5,7 @@ import os
 import resource
 import time
 
+import appended
 from parts import atomic_write
 
 # The same graph is executed by remote workers: a path below this descriptor means "the folder of the
@@ -67,9 +68,6 @@ class TaskFolder(object):
         self.path = os.path.join(self.record, self.task.replace(":", "-"))
         self.trainers = sorted(plan.get("trainers") or [], key=trainer_rank)
         for name in (
-            "steps",
-            "more",
-            "batches",
             "gradients",
             "states",
             "slots",
@@ -78,6 +76,9 @@ class TaskFolder(object):
             "predictions",
         ):
             os.makedirs(os.path.join(self.path, name), exist_ok=True)
+        for name in ("steps", "more", "batches"):
+            with open(os.path.join(self.path, name), "ab"):
+                pass
         os.makedirs(os.path.join(self.record, "ready"), exist_ok=True)
         os.makedirs(plan["model_dir"], exist_ok=True)
         self._stamp = 0
@@ -157,9 +158,13 @@ class TaskFolder(object):
             time.sleep(0.01)
 
     def stamp(self):
-        """A file name that sorts by time, within this task strictly."""
+        """The number of a record: the time in microseconds, greater each time within this task."""
         self._stamp = max(self._stamp + 1, int(time.time() * 1e6))
-        return "%018d" % self._stamp
+        return self._stamp
+
+    def append(self, name, number, content):
+        """Appends a record to "steps", "more" or "batches"."""
+        appended.append(self.file(name), number, content)
 
     def another_training(self, model):
         """One more training of this script that is not recorded, since another model is; ``model`` numbers those that

@@ -18,12 +18,6 @@ def atomic_write(path, data):
     os.rename(temporary, path)
 
 
-def write_once(path, data):
-    """Writes bytes that nobody reads before the run is over, at every step: a rename would cost as much again."""
-    with open(path, "wb", buffering=0) as stream:
-        stream.write(data)
-
-
 def write_arrays(path, arrays):
     """Writes a dict name -> array as an npz file, atomically; names may hold any character."""
     temporary = "%s.%d.%d.tmp" % (path, os.getpid(), threading.get_ident())

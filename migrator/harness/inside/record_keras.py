@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 
+import appended
 import batches
 import callback_variables
 import drawn
@@ -368,8 +369,15 @@ class KerasRecorder(object):
     # -- one step, at tracing time --
     def target(self, name):
         """Where an op writes: below the folder of the process that runs it."""
-        base = "/proc/self/fd/%d" % OWN_DESCRIPTOR if self.coordinated else self.folder.path
-        return base + "/" + name + "/"
+        return self.base() + "/" + name + "/"
+
+    def base(self):
+        """The folder of the process that runs an op."""
+        return "/proc/self/fd/%d" % OWN_DESCRIPTOR if self.coordinated else self.folder.path
+
+    def append(self, name, number, content):
+        """The operation that appends a record to "steps", "more" or "batches"."""
+        return appended.operation(self.tf, self.base() + "/" + name, number, content)
 
     def train_step(self, original, model, data):
         tf = self.tf
@@ -418,7 +426,7 @@ class KerasRecorder(object):
             header["components"], described = batches.describe(tf, shown.data)
             tensors += described
             self.keep_batch(stamp, shown.data, shown.iteration, shown.sizes)
-        tf.io.write_file(self.target("steps") + stamp, batches.pack(tf, header, tensors))
+        self.append("steps", stamp, batches.pack(tf, header, tensors))
         if self.state_steps and shown.gradients:
             number = shown.iteration + 1
             wanted = tf.reduce_any(tf.equal(number, tf.constant(self.state_steps, number.dtype)))
@@ -459,7 +467,7 @@ class KerasRecorder(object):
         return reached
 
     def stamp(self):
-        """The name of the record of a step: when it is taken, in microseconds."""
+        """The number of the record of a step: when it is taken, in microseconds."""
         tf = self.tf
         return tf.strings.as_string(tf.cast(tf.timestamp() * 1e6, tf.int64), width=18, fill="0")
 
@@ -468,7 +476,7 @@ class KerasRecorder(object):
         tf = self.tf
 
         def write():
-            tf.io.write_file(self.target("batches") + stamp, packed)
+            self.append("batches", stamp, packed)
             return tf.constant(True)
 
         packed = batches.pack_batch(tf, data, sizes)
@@ -1163,8 +1171,7 @@ class KerasRecorder(object):
         def make(context=None):
             if in_turns:
                 # Each worker goes on after its own last step, which only it knows.
-                own = tf.io.matching_files("/proc/self/fd/%d/steps/*" % OWN_DESCRIPTOR)
-                skip = tf.size(own, out_type=tf.int64)
+                skip = appended.count(tf, "/proc/self/fd/%d/steps" % OWN_DESCRIPTOR)
             else:
                 skip = 0 if several else self.steps_done
             repeat = several and not in_turns

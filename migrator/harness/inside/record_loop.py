@@ -20,6 +20,7 @@ import os
 import sys
 import time
 
+import appended
 import batches
 import eager_evaluation
 import loop_trainings
@@ -394,10 +395,8 @@ class LoopRecorder(object):
         header = {"fields": [name for name, _ in fields]}
         tensors = [tensor for _, tensor in fields]
         stamp = recorder.stamp()
-        place, behind = recorder.target("steps") + stamp, ""
+        behind = ""
         if part is not None:
-            name = tf.strings.as_string(number, width=8, fill="0")
-            place = tf.where(tf.equal(part, 0), place, recorder.target("more") + name + "-" + stamp)
             behind = tf.where(tf.equal(part, 0), "", tf.strings.join(["+", tf.strings.as_string(part)]))
         if recorder.plan.get("record_batches", True) and data is not None:
             header["components"], described = batches.describe(tf, data)
@@ -411,12 +410,29 @@ class LoopRecorder(object):
                 keep()
             else:
                 tf.cond(tf.equal(part, 0), keep, lambda: tf.constant(False))
-        tf.io.write_file(place, batches.pack(tf, header, tensors))
+        self.append(batches.pack(tf, header, tensors), stamp, number, part)
         last = [self.limit] if self.limit else []
         gradients = recorder.named_gradients(first)
         self.at(number, recorder.state_steps, lambda: recorder.write_gradients(gradients, number, behind))
         if self.folder.leads() and not recorder.coordinated:  # else the coordinator writes them
             self.at(number, [*recorder.state_steps, *last], lambda: self.write_state(number))
+
+    def append(self, record, stamp, number, part):
+        """Adds the operation that appends what a step came to, or a part of it that comes behind others."""
+        tf = self.tf
+
+        def step():
+            self.recorder.append("steps", stamp, record)
+            return tf.constant(True)
+
+        def further():
+            self.recorder.append("more", tf.strings.as_string(number, width=appended.NUMBER, fill="0"), record)
+            return tf.constant(True)
+
+        if part is None:
+            step()
+        else:
+            tf.cond(tf.equal(part, 0), step, further)
 
     def at(self, number, steps, write):
         """Adds the operations of ``write``, which are run at some steps."""

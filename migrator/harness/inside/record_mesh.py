@@ -321,7 +321,7 @@ class MeshSteps(object):
             header["components"], described = batches.describe(tf, data)
             tensors += described
             recorder.keep_batch(stamp, data, tf.constant(number - 1, tf.int64))
-        tf.io.write_file(recorder.target("steps") + stamp, batches.pack(tf, header, tensors))
+        recorder.append("steps", stamp, batches.pack(tf, header, tensors))
         if number in recorder.state_steps:
             by_name = {part.name: part for part in recorder.parts}
             found = [(by_name[name], tf.constant(whole(tf, one))) for name, one in shown["gradients"].items()]

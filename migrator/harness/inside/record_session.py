@@ -203,8 +203,7 @@ def parts_hook(recorder, hooks, known):
             for place, part in enumerate(self.chosen):
                 behind = before + place
                 if behind:
-                    name = "%08d-%s" % (self.number, folder.stamp())
-                    parts.write_once(folder.file("more", name), results["part%d" % place])
+                    folder.append("more", self.number, results["part%d" % place])
                 if "gradients%d" % place in results:
                     whole = parts.join(part.owners, results["gradients%d" % place])
                     name = "%08d%s.npz" % (self.number, "+%d" % behind if behind else "")

@@ -10,6 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIBLINGS = (
+    "appended",
     "batch_losses",
     "batches",
     "bridge_servers",

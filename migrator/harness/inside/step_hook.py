@@ -241,8 +241,8 @@ def hook_class(recorder, hooks):
             stamp = folder.stamp()
             if "batch" in results:
                 self.kept_bytes += len(results["batch"])
-                parts.write_once(folder.file("batches", stamp), results["batch"])
-            parts.write_once(folder.file("steps", stamp), results["step"])
+                folder.append("batches", stamp, results["batch"])
+            folder.append("steps", stamp, results["step"])
             if "activations" in results:
                 parts.atomic_write(folder.file("activations", "%08d" % number), results["activations"])
             if self.ahead:
