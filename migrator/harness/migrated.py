@@ -179,9 +179,11 @@ def run_migrated(
     evidence: OriginalEvidence,
     first: Run | None,
     on_compared: Callable[[MigratedEvidence], None] = lambda found: None,
+    repeated: Callable[[], OriginalEvidence] | None = None,
 ) -> MigratedEvidence:
     """The migrated program's runs, as many as make sense, and L0 to L2. `first`: its probe, if made already;
-    `on_compared` hears of the run that L3 to L5 judge before the known-bad versions of it are made.
+    `on_compared` hears of the run that L3 to L5 judge before the known-bad versions of it are made. `repeated` waits
+    for the evidence with the original's first replicate, which is being made; nothing more is run if it failed.
     """
     original = evidence.main.recording
     assert original is not None and evidence.failed_run is None
@@ -220,6 +222,13 @@ def run_migrated(
             anew = replace(case, first_batches=(case.first_batches[0], None), requests=(case.requests[0], 1))
             return run_migrated(session, anew, progress, replace(evidence, probed=None), None, on_compared)
         first, found = told, replace(found, probe=None)
+    if repeated is not None:
+        complete = repeated()
+        if complete.main is not evidence.main:  # it was made once more, of less steps
+            return run_migrated(session, case, progress, complete, first, on_compared)
+        evidence, total = complete, total + complete.random_order
+        if evidence.failed_run is not None:
+            return replace(found, main=main)
     if main.recording is None:
         return replace(found, main=main, failed=main)
     raw, main = main, terms.of(main)

@@ -113,11 +113,11 @@ def evaluates(case: Case) -> bool:
 
 def record_original(session: Session, case: Case, progress: OnProgress, *, repeat: bool = True) -> OriginalEvidence:
     """The original's own run, the free run of an asynchronous cluster, and the first replicate. Without `repeat` the
-    last is left out: the order of its batches is taken for a fixed one.
+    last is left out, and the order of its batches is taken for a fixed one: see `with_repeat`.
     """
     several = asynchronous(case.shape)
     cluster = bool(case.shape.counts)
-    total = 3 if several else 2
+    total = _total(case)
     done = 0
     free, step_limit = None, case.steps
     if several:
@@ -154,10 +154,24 @@ def record_original(session: Session, case: Case, progress: OnProgress, *, repea
         main, None, free, step_limit=step_limit, replicate_limit=limit, initial=initial, in_step=in_step
     )
     if not repeat:
-        progress(Progress("original", total, total))
+        return evidence
+    return with_repeat(session, case, evidence, progress)
+
+
+def _total(case: Case) -> int:
+    """The runs of an original by itself."""
+    return 3 if asynchronous(case.shape) else 2
+
+
+def with_repeat(session: Session, case: Case, evidence: OriginalEvidence, progress: OnProgress) -> OriginalEvidence:
+    """Adds the first replicate, which tells whether two runs read the same; where they do not, the run to compare
+    ends where it can be replayed to, and may be another one than before.
+    """
+    main = evidence.main
+    if main.recording is None or evidence.repeat is not None:
         return evidence
     again = _replicate(session, case, evidence, 0, replay=False)
-    progress(Progress("original", total, total))
+    progress(Progress("original", _total(case), _total(case)))
     same = l2_data.same_beginning if evidence.limited else l2_data.same_sequences
     random_order = again.recording is not None and not same(main.recording, again.recording)
     if not case.room.whole and not random_order:

@@ -317,26 +317,46 @@ def asked_for(case: Case) -> bool:
     )
 
 
-def judge(
-    session: Session,
-    case: Case,
-    evidence: OriginalEvidence,
-    found: MigratedEvidence,
-    *,
-    versions_differ: bool,
-) -> tuple[LevelResult, tuple[Run, ...]]:
-    """L4b, and the runs that it took."""
+@dataclass(frozen=True)
+class Ahead:
+    """The original's runs of single steps, made before it is known whether they are needed: of these points, from the
+    batches in this record folder.
+    """
+
+    points: tuple[Point, ...]
+    batches: Path
+    runs: tuple[Run, ...]
+
+
+def ahead(session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence) -> Ahead | None:
+    """The original's single steps, as `judge` would take them first; None where it would not, or one at a time."""
+    try:
+        original, points, _ = _planned(session, case, evidence, found)
+        some = next(divided(points, original))
+        batches = _batches_of(session, evidence, some)
+        runs = _of_original(session, case, evidence, original, some, batches, (), 1, of_start=True)
+    except (RecordingError, _NotTried):
+        return None
+    return Ahead(some, batches, tuple(runs))
+
+
+def _planned(
+    session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence
+) -> tuple[Recording, tuple[Point, ...], dict[int, float]]:
+    """The recording that single steps start from, the points, and what the migrated program sets (see set_rates).
+
+    Raises _NotTried where they say nothing.
+    """
     original = evidence.main.recording
-    names = found.names
-    if original is None or names is None or original.in_step:
-        return l4b_single_steps.not_tried("steps one at a time are not taken with a SyncReplicasOptimizer"), ()
+    if original is None or found.names is None or original.in_step:
+        raise _NotTried("steps one at a time are not taken with a SyncReplicasOptimizer", ())
     if case.shape.counts and not asked_for(case):
-        return l4b_single_steps.not_tried("on a cluster single steps are taken where they are asked for"), ()
+        raise _NotTried("on a cluster single steps are taken where they are asked for", ())
     if case.from_checkpoint is not None:
         try:
             original = checkpoints.with_checkpoint(session, original, case.from_checkpoint)
         except checkpoints.NoState as error:
-            return l4b_single_steps.not_tried(str(error)), ()
+            raise _NotTried(str(error), ()) from None
     points = choose(
         original,
         case.sample_steps,
@@ -348,19 +368,45 @@ def judge(
     if rates:  # what the program would do behind its last step, only the program knows
         points = tuple(point for point in points if point.step in rates)
     if not points:
-        return l4b_single_steps.not_tried("no weights and batches of the original were recorded to start from"), ()
+        raise _NotTried("no weights and batches of the original were recorded to start from", ())
+    return original, points, rates
+
+
+def judge(
+    session: Session,
+    case: Case,
+    evidence: OriginalEvidence,
+    found: MigratedEvidence,
+    *,
+    versions_differ: bool,
+    made: Ahead | None = None,
+) -> tuple[LevelResult, tuple[Run, ...]]:
+    """L4b, and the runs that it took; those `made` ahead are not made again."""
+    try:
+        original, points, rates = _planned(session, case, evidence, found)
+    except _NotTried as error:
+        return l4b_single_steps.not_tried(str(error)), ()
     runs: tuple[Run, ...] = ()
     parts: list[l4b_single_steps.Part] = []
     for some in divided(points, original):
         try:
-            part, made = _compared(
-                session, case, evidence, found, original, some, rates, versions_differ, first=not runs
+            part, took = _compared(
+                session,
+                case,
+                evidence,
+                found,
+                original,
+                some,
+                rates,
+                versions_differ,
+                first=not runs,
+                ahead=made if made is not None and not runs and made.points == some else None,
             )
         except RecordingError as error:
             return l4b_single_steps.not_tried(str(error)), runs
         except _NotTried as error:
             return l4b_single_steps.not_tried(str(error)), (*runs, *error.runs)
-        runs = (*runs, *made)
+        runs = (*runs, *took)
         if part is not None:
             parts.append(part)
             if part.different is not None:
@@ -389,6 +435,69 @@ def divided(points: Sequence[Point], original: Recording, most: int = BYTES) -> 
         yield (points[0], *points[start : start + count])
 
 
+def _batches_of(session: Session, evidence: OriginalEvidence, points: Sequence[Point]) -> Path:
+    """A record folder with the batches of some points, for replay."""
+    folder = session.new_folder("points")
+    return chosen_batches(evidence.main.record_dir, folder, [(one.batches, one.change) for one in points])
+
+
+def _run(
+    session: Session,
+    case: Case,
+    program: str,
+    role: str,
+    points: Sequence[Point],
+    of_start: bool,
+    **plan: Any,
+) -> Run:
+    """One run of single steps. With `of_start` what the first point comes to is recorded, too."""
+    shape = one_trainer(case.shape)
+    return run_program(
+        session,
+        case,
+        program,
+        role,
+        shape if program == "original" else migrated_shape(case, shape),
+        **{
+            "steps": len(points),
+            # What the start comes to is known: L4 compares it, too.
+            "state_steps": list(range(1 if of_start else 2, len(points) + 1)),
+            "only_training": True,
+            "record_batches": False,
+            "keep_batches": False,
+            **plan,
+        },
+    )
+
+
+def _of_original(
+    session: Session,
+    case: Case,
+    evidence: OriginalEvidence,
+    original: Recording,
+    points: Sequence[Point],
+    batches: Path,
+    known: Sequence[Run],
+    count: int,
+    *,
+    of_start: bool,
+) -> list[Run]:
+    """The original's run of some points, if it is not known, and what is missing to `count` replicates."""
+    plans = tolerance.replicate_plans(original.optimizer, REPLICATES)
+    given: dict[str, Any] = {"initial": evidence.initial, "replay": str(batches)}
+    entries = [] if len(known) > count else _files(session, points, original, lambda values, weights: dict(values))
+    given["points"] = entries
+    made = list(known) or [_run(session, case, "original", "original single steps", points, of_start, **given)]
+    while len(made) <= count and not made[-1].failed:
+        main, number = made[0].recording, len(made)
+        assert main is not None
+        role = f"original single steps, replicate {number}"
+        again = _run(session, case, "original", role, points, of_start, **given, **plans[number - 1])
+        made.append(spared.measured(main, again))
+    _remove(entries)
+    return made
+
+
 def _compared(
     session: Session,
     case: Case,
@@ -400,61 +509,29 @@ def _compared(
     versions_differ: bool,
     *,
     first: bool,
+    ahead: Ahead | None,
 ) -> tuple[l4b_single_steps.Part | None, tuple[Run, ...]]:
     """What some points show (None: nothing that both programs recorded), and the runs that it took, whose tensors are
     gone. They are the `first` ones of a training, or others. `original` is the recording that the points start from,
-    `rates` are what the migrated program sets (see set_rates). Raises _NotTried, and RecordingError where a batch is
-    gone.
+    `rates` are what the migrated program sets (see set_rates), `ahead` what was made of these points before. Raises
+    _NotTried, and RecordingError where a batch is gone.
     """
     names = found.names
     assert names is not None
-    folder = session.new_folder("points")
-    batches = chosen_batches(evidence.main.record_dir, folder, [(one.batches, one.change) for one in points])
+    batches = _batches_of(session, evidence, points) if ahead is None else ahead.batches
     own = found.terms.own
+    of_start = first and case.room.whole
 
     def theirs(values: Mapping[str, Array], weights: bool) -> dict[str, Array]:
         assert names is not None
         made = found.terms.weights.initial(values, names.to_migrated(), weights=weights)
         return {**own, **made} if weights else made
 
-    def run(program: str, role: str, entries: list[dict[str, Any]], replay: str, **plan: Any) -> Run:
-        initial = evidence.initial if program == "original" else found.initial
-        return run_program(
-            session,
-            case,
-            program,
-            role,
-            one_trainer(case.shape) if program == "original" else migrated_shape(case, one_trainer(case.shape)),
-            **{
-                "initial": initial,
-                "replay": replay,
-                "steps": len(points),
-                "points": entries,
-                # What the start comes to is known: L4 compares it, too.
-                "state_steps": list(range(1 if first and case.room.whole else 2, len(points) + 1)),
-                "only_training": True,
-                "record_batches": False,
-                "keep_batches": False,
-                **plan,
-            },
-        )
-
-    plans = tolerance.replicate_plans(original.optimizer, REPLICATES)
-
     # With many weights each run is made when it is needed. Whether the control is seen, the first points show then.
     counts, controlled = ((1, REPLICATES), True) if case.room.whole else ((0, 1, REPLICATES), first)
 
     def of_original(known: Sequence[Run], count: int) -> list[Run]:
-        """The run, if it is not known, and what is missing to `count` replicates."""
-        entries = _files(session, points, original, lambda values, weights: dict(values))
-        made = list(known) or [run("original", "original single steps", entries, str(batches))]
-        while len(made) <= count and not made[-1].failed:
-            main, number = made[0].recording, len(made)
-            assert main is not None
-            role = f"original single steps, replicate {number}"
-            made.append(spared.measured(main, run("original", role, entries, str(batches), **plans[number - 1])))
-        _remove(entries)
-        return made
+        return _of_original(session, case, evidence, original, points, batches, known, count, of_start=of_start)
 
     def of_migrated() -> list[Run]:
         weights = found.terms.weights
@@ -464,11 +541,15 @@ def _compared(
                 {**entry, "rate": rates[one.step], "rate_before": rates.get(one.step - 1, rates[one.step])}
                 for entry, one in zip(entries, points, strict=True)
             ]
-        replay = found.terms.replay(session, batches)
-        made = [run("migrated", "migrated single steps", entries, replay)]
+        given = {"initial": found.initial, "replay": found.terms.replay(session, batches), "points": entries}
+
+        def run(role: str, **plan: Any) -> Run:
+            return _run(session, case, "migrated", role, points, of_start, **given, **plan)
+
+        made = [run("migrated single steps")]
         if not made[-1].failed and controlled:
             factor = tolerance.control_factor(original)
-            made.append(run("migrated", "migrated single steps, control", entries, replay, learning_rate_factor=factor))
+            made.append(run("migrated single steps, control", learning_rate_factor=factor))
         _remove(entries)
         return [found.terms.weights_of(one) for one in made]
 
@@ -478,7 +559,9 @@ def _compared(
             raise _NotTried(f"a run of single steps failed ({failed.role}): {failed.complaint}", runs)
         return runs
 
-    if one_interpreter(case) or not case.room.whole:
+    if ahead is not None:
+        ours, others = list(ahead.runs), of_migrated()
+    elif one_interpreter(case) or not case.room.whole:
         ours, others = of_original((), counts[0]), of_migrated()
     else:
         with ThreadPoolExecutor(1) as pool:
@@ -523,9 +606,8 @@ def _compared(
         runs = whole((*ours, *others))
         part = judged()
     if part is not None and part.different is not None and case.room.whole:
-        entries = _files(session, points, original, lambda values, weights: dict(values))
-        again = run("original", "original single steps, again", entries, str(batches))
-        _remove(entries)
+        (again,) = of_original((), 0)
+        again = replace(again, role="original single steps, again")
         runs = whole((*runs, again))
         ordinary = {place for place, point in enumerate(points, start=1) if not point.stress}
         where = None if again.recording is None else tolerance.unrepeated(base, again.recording, ordinary)

@@ -8,7 +8,7 @@ import contextlib
 import importlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -41,6 +41,7 @@ from migrator.harness.original import (
     record_original,
     with_exact_repeat,
     with_order,
+    with_repeat,
     with_replicates,
 )
 from migrator.harness.protocol import (
@@ -99,32 +100,48 @@ def _run_beside(
     evidence: OriginalEvidence,
     first: Run | None,
     versions_differ: bool,
-) -> tuple[MigratedEvidence, OriginalEvidence, bool]:
-    """Runs the migrated program against the evidence; beside its known-bad versions, if local, the replicates. The last
-    says whether one replicate is enough as far as the two programs go.
+) -> tuple[MigratedEvidence, OriginalEvidence, bool, points.Ahead | None]:
+    """Runs the migrated program against the evidence; beside it, if local, the first replicate, where that was not made
+    yet, and beside its known-bad versions the others, or the original's single steps. The flag says whether one
+    replicate is enough as far as the two programs go.
     """
     stop = threading.Event()
     begun: list[Future[OriginalEvidence]] = []
+    single: list[Future[points.Ahead | None]] = []
     enough: list[bool] = []
+    # Two clusters at once would only get in each other's way, and a server makes one run at a time; two local programs
+    # in two interpreters have a core each, and their weights have to fit into memory.
+    beside = not case.shape.counts and not one_interpreter(case) and case.room.whole
     with ThreadPoolExecutor(1) as pool:
+        repeated: Callable[[], OriginalEvidence] | None = None
+        if evidence.repeat is None and beside:
+            begun.append(pool.submit(with_repeat, session, case, evidence, progress))
+            repeated = begun[0].result
+        elif evidence.repeat is None:
+            evidence = with_repeat(session, case, evidence, progress)
+            if evidence.failed_run is not None:
+                return MigratedEvidence(probe=first), evidence, False, None
 
         def begin(found: MigratedEvidence) -> None:
-            enough.append(_one_is_enough(case, evidence, found, versions_differ))
-            # Two clusters at once would only get in each other's way, and a server makes one run at a time; two
-            # local programs in two interpreters have a core each, and their weights have to fit into memory.
-            if not case.shape.counts and not one_interpreter(case) and case.room.whole:
+            known_now = begun[0].result() if begun else evidence
+            enough.append(_one_is_enough(case, known_now, found, versions_differ))
+            if beside:
                 count = 1 if enough[0] else tolerance.REPLICATES
-                begun.append(pool.submit(with_replicates, session, case, evidence, progress, stop, count))
+                begun.append(pool.submit(with_replicates, session, case, known_now, progress, stop, count))
+            if beside and enough[0] and not (_differ_without_numbers(found.levels) or case.brief or case.both_original):
+                # The original's interpreter has nothing else to do, and these will probably be asked for.
+                single.append(pool.submit(points.ahead, session, case, known_now, found))
 
         try:
-            found = run_migrated(session, case, progress, evidence, first, begin)
+            found = run_migrated(session, case, progress, evidence, first, begin, repeated)
         except BaseException as error:
             stop.set()
             # Leaving the block waits for the thread, which waits for a training. An interrupted user does not.
             if isinstance(error, KeyboardInterrupt):
                 session.original.close()
             raise
-        return found, begun[0].result() if begun else evidence, any(enough)
+        steps = single[-1].result() if single else None
+        return found, begun[-1].result() if begun else evidence, any(enough), steps
 
 
 def _one_is_enough(case: Case, evidence: OriginalEvidence, found: MigratedEvidence, versions_differ: bool) -> bool:
@@ -171,9 +188,16 @@ def _not_comparable(original: Recording, other: Recording, names: name_map.NameM
 
 
 def _with_numbers(
-    session: Session, findings: Findings, progress: OnProgress, versions_differ: bool, one_may_do: bool
+    session: Session,
+    findings: Findings,
+    progress: OnProgress,
+    versions_differ: bool,
+    one_may_do: bool,
+    ahead: points.Ahead | None = None,
 ) -> Findings:
-    """L3 to L5, with as many replicates as they need, and L4b. For many weights one may do in any case."""
+    """L3 to L5, with as many replicates as they need, and L4b, of which the original's runs may be made already. For
+    many weights one replicate may do in any case.
+    """
     case, base = findings.case, findings
     decided = one_may_do and _differ_without_numbers(base.levels)
     for count in (1, tolerance.REPLICATES) if one_may_do or not case.room.whole else (tolerance.REPLICATES,):
@@ -186,7 +210,7 @@ def _with_numbers(
         if len(evidence.replicates) > 1 or decided or agreed:
             break
     if not findings.settled and not case.both_original and not _spoiled(findings):
-        findings = _with_single_steps(session, findings, versions_differ)
+        findings = _with_single_steps(session, findings, versions_differ, ahead)
     return _with_cause_of_noise(session, findings)
 
 
@@ -240,10 +264,12 @@ def _judged(findings: Findings, versions_differ: bool) -> Findings:
     return replace(findings, levels=(*findings.levels, *levels), mutants=outcomes)
 
 
-def _with_single_steps(session: Session, findings: Findings, versions_differ: bool) -> Findings:
+def _with_single_steps(
+    session: Session, findings: Findings, versions_differ: bool, ahead: points.Ahead | None
+) -> Findings:
     """L4b; where it agrees, noise that grew in the training leaves nothing open."""
     evidence, found = findings.original, findings.migrated
-    level, runs = points.judge(session, findings.case, evidence, found, versions_differ=versions_differ)
+    level, runs = points.judge(session, findings.case, evidence, found, versions_differ=versions_differ, made=ahead)
     levels = findings.levels
     if level.status is Status.EQUIVALENT:
         levels = tuple(_by_single_steps(one) if one.id in ("L4", "L5") else one for one in levels)
@@ -702,20 +728,22 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
         else:
             with ThreadPoolExecutor(1) as pool:
                 later = pool.submit(probe, session, case)
-                evidence = record_original(session, case, progress)
+                evidence = record_original(session, case, progress, repeat=False)
                 first = later.result()
     case = known(case, evidence.main)
     findings = Findings(case, evidence, MigratedEvidence(probe=first))
     if evidence.failed_run is not None:
         return _failed(findings, evidence.failed_run)
     versions_differ = _versions_differ(session, case)
-    found, evidence, one_may_do = _run_beside(session, case, progress, evidence, first, versions_differ)
+    found, evidence, one_may_do, ahead = _run_beside(session, case, progress, evidence, first, versions_differ)
+    if evidence.failed_run is not None:
+        return _failed(replace(findings, original=evidence), evidence.failed_run)
     case = shown_by(case, found.main)
     findings = replace(findings, case=case, original=evidence, migrated=found, levels=found.levels)
     if found.failed is not None:
         return _failed(findings, found.failed)
     if found.compared is not None:
-        findings = _with_numbers(session, findings, progress, versions_differ, one_may_do)
+        findings = _with_numbers(session, findings, progress, versions_differ, one_may_do, ahead)
         if asynchronous(case.shape) and not findings.settled:
             findings = _with_order(session, findings, progress, versions_differ)
         if not findings.settled:

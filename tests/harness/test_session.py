@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -389,6 +390,57 @@ class TestReplicates:
             Reason.CONTROL_NOT_DETECTED,
             Reason.ENVIRONMENT_UNSTABLE,
         }
+
+
+class TestBeside:
+    """What is run beside the migrated program."""
+
+    @pytest.mark.parametrize("beside", [True, False])
+    def test_the_first_replicate(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, beside: bool) -> None:
+        outcome = RunOutcome(tmp_path, (), None, 1.0)
+        main, again = (Run(role, "original", outcome, run(Program(steps=3))) for role in ("original", "replicate"))
+        begun, said = threading.Event(), []
+
+        def with_repeat(opened: object, case: object, evidence: session.OriginalEvidence, *more: object) -> object:
+            assert begun.wait(30) if beside else not begun.is_set()
+            said.append("replicate")
+            return replace(evidence, repeat=again)
+
+        def run_migrated(*args: Any) -> MigratedEvidence:
+            evidence, repeated = args[3], args[6]
+            begun.set()
+            evidence = repeated() if repeated is not None else evidence
+            assert evidence.repeat is again
+            said.append("migrated")
+            return MigratedEvidence()
+
+        monkeypatch.setattr(session, "with_repeat", with_repeat)
+        monkeypatch.setattr(session, "run_migrated", run_migrated)
+        case = session.Case(tmp_path / "a.py", tmp_path / "b.py", **({} if beside else {"room": SPARSE}))
+        given: Any = None
+        evidence = session.OriginalEvidence(main, None, None)
+        found = session._run_beside(given, case, lambda _: None, evidence, None, True)
+        assert said == ["replicate", "migrated"] and found[1].repeat is again
+
+    def test_single_steps_of_the_original_where_the_numbers_agree(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        outcome = RunOutcome(tmp_path, (), None, 1.0)
+        main = Run("original", "original", outcome, run(Program(steps=3)))
+        evidence = session.OriginalEvidence(main, main, None)
+        monkeypatch.setattr(session, "run_migrated", lambda *args: args[5](args[0]) or args[0])
+        monkeypatch.setattr(session, "with_replicates", lambda *args: args[2])
+        monkeypatch.setattr(session.points, "ahead", lambda *args: "made")
+        case, differs = session.Case(tmp_path / "a.py", tmp_path / "b.py"), LevelResult("L0b", "", Status.DIFFERENT, "")
+
+        def beside(agree: bool, found: MigratedEvidence, case: session.Case = case) -> object:
+            monkeypatch.setattr(session, "_agree_strictly", lambda *args: agree)
+            return session._run_beside(found, case, lambda _: None, evidence, None, True)[3]  # type: ignore[arg-type]
+
+        assert beside(True, MigratedEvidence()) == "made"
+        assert beside(False, MigratedEvidence()) is None
+        assert beside(True, MigratedEvidence(levels=(differs,))) is None
+        assert beside(True, MigratedEvidence(), replace(case, brief=True)) is None
 
 
 # -- real programs ---------------------------------------------------------------------------------------
