@@ -29,7 +29,7 @@ from pathlib import Path
 
 import psutil
 
-from migrator.harness import environments
+from migrator.harness import environments, packed
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, RunOutcome
 from migrator.harness.runs import plan_for
 from migrator.harness.session import counterpart, open_session
@@ -203,7 +203,9 @@ def run(server: ForkServer, case: Case, folder: Path, chance: random.Random) -> 
 def _strike(launch: Launch, case: Case, folder: Path, delay: float, over: threading.Event) -> None:
     """Waits until the cluster trains, and a moment more, then does what the case says."""
     pid = folder / f"pid-{case.task}"
-    while not (pid.exists() and sum(1 for _ in (launch.run_dir / "record").glob("*/steps/*")) >= 10):
+    while not (
+        pid.exists() and sum(len(packed.places(one)) for one in (launch.run_dir / "record").glob("*/steps")) >= 10
+    ):
         if over.wait(0.05):
             return
     if over.wait(delay):

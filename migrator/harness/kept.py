@@ -199,7 +199,7 @@ def _store(run: Run, folder: Path, runs: dict[str, Run]) -> str:
     name = run.outcome.run_dir.name
     if name not in runs:
         target = folder / "runs" / name
-        shutil.copytree(run.record_dir, target / "record")
+        shutil.copytree(run.record_dir, target / "record", copy_function=_linked)
         model = run.outcome.run_dir / "model"
         for state in model.rglob("checkpoint"):
             if state.is_file():
@@ -208,6 +208,14 @@ def _store(run: Run, folder: Path, runs: dict[str, Run]) -> str:
                 shutil.copyfile(state, place)
         runs[name] = dataclasses.replace(run, recording=None)
     return name
+
+
+def _linked(source: str, target: str) -> None:
+    """Gives what a run wrote, which is not written to any more, a second name; a copy where that is another disk."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _restored(run: Run, folder: Path, root: Path, case: Case) -> Run:

@@ -27,7 +27,7 @@ import psutil
 import pytest
 
 from benchmarks import faults
-from migrator.harness import environments
+from migrator.harness import environments, packed
 from migrator.harness.cluster import (
     FAILURE_KINDS,
     ClusterShape,
@@ -113,10 +113,10 @@ def address(kind, index):
 
 
 def record(kind, index, number):
-    folder = "%s/run/record/%s-%d/steps" % (FOLDER, kind, index)
+    folder = "%s/run/record/%s-%d" % (FOLDER, kind, index)
     os.makedirs(folder, exist_ok=True)
-    with open("%s/%06d" % (folder, number), "w") as file:
-        file.write("loss")
+    with open(folder + "/steps", "a") as file:
+        file.write("%018d%012dloss" % (number, 4))
 
 
 def spin():
@@ -241,7 +241,10 @@ def strike(program: str, victim: str, fault: str, folder: Path, delay: float) ->
 
     def act() -> None:
         record = folder / "run" / "record"
-        while len(list(record.glob("*/steps/*"))) < 6 or len(list(folder.glob("pid-*"))) < 5:
+        while (
+            sum(len(packed.places(steps)) for steps in record.glob("*/steps")) < 6
+            or len(list(folder.glob("pid-*"))) < 5
+        ):
             if over.wait(0.02):
                 return
         time.sleep(delay)
@@ -307,8 +310,9 @@ for number in range(8):
     if me == "worker:0" and number == 4:
         HANG
     record(task["type"], task["index"], number)
-    while len([one for one in os.listdir(FOLDER + "/run/record")
-               if os.path.exists("%s/run/record/%s/steps/%06d" % (FOLDER, one, number))]) < 3:
+    files = ["%s/run/record/%s/steps" % (FOLDER, one) for one in os.listdir(FOLDER + "/run/record")]
+    while len([one for one in files if os.path.exists(one) and os.path.getsize(one) > 34 * number]) < 3:
+        files = ["%s/run/record/%s/steps" % (FOLDER, one) for one in os.listdir(FOLDER + "/run/record")]
         time.sleep(0.02)
 """
 
