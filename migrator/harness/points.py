@@ -446,11 +446,11 @@ def _run(
     case: Case,
     program: str,
     role: str,
-    points: Sequence[Point],
+    count: int,
     of_start: bool,
     **plan: Any,
 ) -> Run:
-    """One run of single steps. With `of_start` what the first point comes to is recorded, too."""
+    """One run of `count` single steps. With `of_start` what the first point comes to is recorded, too."""
     shape = one_trainer(case.shape)
     return run_program(
         session,
@@ -459,9 +459,9 @@ def _run(
         role,
         shape if program == "original" else migrated_shape(case, shape),
         **{
-            "steps": len(points),
+            "steps": count,
             # What the start comes to is known: L4 compares it, too.
-            "state_steps": list(range(1 if of_start else 2, len(points) + 1)),
+            "state_steps": list(range(1 if of_start else 2, count + 1)),
             "only_training": True,
             "record_batches": False,
             "keep_batches": False,
@@ -487,12 +487,12 @@ def _of_original(
     given: dict[str, Any] = {"initial": evidence.initial, "replay": str(batches)}
     entries = [] if len(known) > count else _files(session, points, original, lambda values, weights: dict(values))
     given["points"] = entries
-    made = list(known) or [_run(session, case, "original", "original single steps", points, of_start, **given)]
+    made = list(known) or [_run(session, case, "original", "original single steps", len(points), of_start, **given)]
     while len(made) <= count and not made[-1].failed:
         main, number = made[0].recording, len(made)
         assert main is not None
         role = f"original single steps, replicate {number}"
-        again = _run(session, case, "original", role, points, of_start, **given, **plans[number - 1])
+        again = _run(session, case, "original", role, len(points), of_start, **given, **plans[number - 1])
         made.append(spared.measured(main, again))
     _remove(entries)
     return made
@@ -544,7 +544,7 @@ def _compared(
         given = {"initial": found.initial, "replay": found.terms.replay(session, batches), "points": entries}
 
         def run(role: str, **plan: Any) -> Run:
-            return _run(session, case, "migrated", role, points, of_start, **given, **plan)
+            return _run(session, case, "migrated", role, len(points), of_start, **given, **plan)
 
         made = [run("migrated single steps")]
         if not made[-1].failed and controlled:
