@@ -509,7 +509,7 @@ def _compared(
     versions_differ: bool,
     *,
     first: bool,
-    ahead: Ahead | None,
+    ahead: Ahead | None = None,
 ) -> tuple[l4b_single_steps.Part | None, tuple[Run, ...]]:
     """What some points show (None: nothing that both programs recorded), and the runs that it took, whose tensors are
     gone. They are the `first` ones of a training, or others. `original` is the recording that the points start from,

@@ -490,7 +490,7 @@ def _compare(
 
 def without_last_batch(recording: Recording) -> Recording:
     """The known-bad version of the data: each trainer's last batch is dropped."""
-    last = {batch.task: max(b.step for b in recording.batches if b.task == batch.task) for batch in recording.batches}
+    last = {batch.task: batch.step for batch in sorted(recording.batches, key=lambda batch: batch.step)}
     return replace(recording, batches=tuple(b for b in recording.batches if b.step < last[b.task]))
 
 
