@@ -33,6 +33,8 @@ _CHECKED = {
     "tf.data.TextLineDataset": Home("tf.data.TextLineDataset"),
     "tf.data.TFRecordDataset": Home("tf.data.TFRecordDataset"),
     "tf.data.FixedLengthRecordDataset": Home("tf.data.FixedLengthRecordDataset"),
+    "tf.data.experimental.make_csv_dataset": Home("tf.data.experimental.make_csv_dataset"),
+    "tf.contrib.data.make_csv_dataset": Home("tf.data.experimental.make_csv_dataset"),
     "tf.data.AUTOTUNE": Home("tf.data.AUTOTUNE"),
     "tf.data.experimental.AUTOTUNE": Home("tf.data.AUTOTUNE"),
     "tf.contrib.data.AUTOTUNE": Home("tf.data.AUTOTUNE"),

@@ -311,6 +311,7 @@ class _Reader:
     def _assign(
         self, statement: cst.SimpleStatementLine, small: cst.Assign, target: cst.BaseExpression, state: _State
     ) -> bool:
+        before = state.behind()  # a name may go on to stand for the tensors: `dataset = dataset...get_next()` goes
         dataset = self._iterated(small.value, target)
         source = _next(small.value, self.imports, {name: made[0] for name, made in state.iterators.items()})
         if dataset is not None and isinstance(target, cst.Name):
@@ -329,7 +330,7 @@ class _Reader:
             state.elements[_shape(target)] = _Element(target, source, made)
         else:
             return False
-        if state.behind() & _stores(statement):
+        if before & _stores(statement):
             raise _other_use(statement)
         self._cover(small.value)
         self.made.append(statement)

@@ -745,6 +745,8 @@ class Rewriter(Transformer):
         """A TensorFlow symbol that is not the function of a call with a rule."""
         if name in _REFERENCES:
             return cst.parse_expression(_REFERENCES[name])
+        if name in _CASTS:  # as a value: `dataset.map(tf.to_float)`
+            return cst.parse_expression(f"(lambda tensor: tf.cast(tensor, tf.{_CASTS[name]}))")
         if name in logs.LEVELS and self.imports.names.get("logging", "logging") == "logging":
             self.needs.add("logging")
             return cst.parse_expression(logs.LEVELS[name])

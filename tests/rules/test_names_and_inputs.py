@@ -46,6 +46,14 @@ INPUTS_LEFT = {
         DATA + "    if FLAG:\n        it = ds.make_one_shot_iterator()\n        print(1)\n    return it.get_next()\n",
         "return it.get_next()",
     ),
+    "one name for data and tensors in a branch": (
+        DATA + "    if FLAG:\n        ds = ds.make_one_shot_iterator().get_next()\n    return ds\n",
+        "ds = ds.make_one_shot_iterator().get_next()",
+    ),
+    "one name for tensors and other data": (
+        DATA + "    x, y = ds.make_one_shot_iterator().get_next()\n    ds = make()\n    return {'x': x}, y\n",
+        "ds = make()",
+    ),
     "never returned": (DATA + "    it = ds.make_one_shot_iterator()\n    return ds\n", None),
     "local in the map": (DATA + "    k = tf.ones([])\n" + GET + "    return {'x': x * k}, y\n", None),
     "function in the map": (DATA + GET + "    return {'x': f(x)}, y\n", None),
@@ -59,6 +67,32 @@ def test_input_function_is_left(case: str) -> None:
     assert "TFM601" in [code for code, _ in found]
     if line is not None:
         assert ("TFM601", line) in found
+
+
+@pytest.mark.parametrize(
+    ("lines", "returned"),
+    [
+        ("ds = ds.make_one_shot_iterator().get_next()\nreturn ds", "ds"),
+        ("ds = ds.make_one_shot_iterator()\nreturn ds.get_next()", "ds"),
+        ("x, ds = ds.make_one_shot_iterator().get_next()\nreturn x, ds", "ds"),
+        ("x, ds = ds.make_one_shot_iterator().get_next()\nreturn {'x': x}, ds", "ds.map(lambda x, ds: ({'x': x}, ds))"),
+    ],
+)
+def test_a_name_that_stands_for_the_data_and_then_for_the_tensors(lines: str, returned: str) -> None:
+    new, _ = run(with_input(DATA + "".join(f"    {line}\n" for line in lines.split("\n"))))
+    assert f"{DATA}    return {returned}\n" in new
+
+
+@pytest.mark.parametrize("symbol", ["tf.data.experimental.make_csv_dataset", "tf.contrib.data.make_csv_dataset"])
+def test_a_dataset_of_csv_files(symbol: str) -> None:
+    given = '("data.csv", 8, label_name="y", num_epochs=1, shuffle=False)'
+    new, _ = run(with_input(f"    return {symbol}{given}\n"))
+    assert f"    return tf.data.experimental.make_csv_dataset{given}\n" in new
+
+
+def test_a_cast_that_is_given_to_a_function() -> None:
+    new, _ = run(with_input(DATA.replace(".batch(1)", "") + "    return ds.map(prepare(tf.to_float)).batch(1)\n"))
+    assert ".map(prepare((lambda tensor: tf.cast(tensor, tf.float32)))).batch(1)" in new
 
 
 def test_get_next_beside_the_return() -> None:
