@@ -100,7 +100,6 @@ def emit_flowing(
         rewriters[file.path].changes.expressions.setdefault(node, new)  # what stands around it has it in its text
 
     texts = {path: _Texts(rewriter, program) for path, rewriter in rewriters.items()}
-    put(program.file, place, _construction(program, texts[program.file.path], name, takes_params))
     for file, made, arguments in flowing.configs:
         of = (
             []
@@ -108,6 +107,7 @@ def emit_flowing(
             else [texts[file.path].text(cst.ensure_type(made.func, cst.Attribute).value)]
         )
         put(file, made, call("dict", [*of, *_settings(arguments, texts[file.path])], indent, 0))
+    put(program.file, place, _construction(program, texts[program.file.path], name, takes_params))
     for file, node in flowing.config_asks:
         put(file, node, f'{primary(texts[file.path].text(node.value))}.get("{node.attr.value}")')
     for file, _, exporter in flowing.exporters:

@@ -483,6 +483,16 @@ def test_a_run_config_beside_it_whose_names_change() -> None:
     assert told == [("TFM109", "folder = other()")]
 
 
+def test_a_run_config_that_stands_in_for_none() -> None:
+    made = "tf.estimator.Estimator(model_fn, folder, config=config or tf.estimator.RunConfig(save_checkpoints_steps=5))"
+    build = f"def build(folder, config=None):\n    return {made}\n"
+    driver = "build('a').train(input_fn)\nbuild('b').train(input_fn)\n"
+    made = "KerasEstimator(model_fn, model_dir=folder, **config or dict(save_steps=5))"
+    assert made in driven(build + driver)
+    given = driver.replace("'b'", "'b', tf.estimator.RunConfig()")  # without settings: a dict that is false
+    assert {code for code, _ in manual(f"{MODEL}\n\n{build}{given}")} == {"TFM108"}
+
+
 def test_an_estimator_that_nothing_is_done_with() -> None:
     text = f"{MODEL}\n\ndef build(folder):\n    return {MAKE}\n"
     assert manual(text) == [("TFM103", f"return {MAKE}")]  # somebody else may call it
