@@ -90,6 +90,7 @@ def emit_flowing(
         of_keys="predict_keys" in asks,
         whole="yield_single_examples" in asks,
         on_demand=runs_python(project.files),
+        trains=any(one.both or any(use.method == "train" for use in one.uses) for one in beside),
     )
     name = helper("KerasEstimator", partial(keras_estimator, indent=indent, shape=shape))
     expressions: dict[Path, dict[cst.CSTNode, cst.BaseExpression]] = {}

@@ -13,7 +13,8 @@ RULES = (
         """
 An Estimator goes on from the newest checkpoint in its `model_dir`, and so does the migrated program; but it writes and
 reads checkpoints of Keras objects. Those of the TensorFlow 1 program (`model.ckpt-...`) stay where they are and are not
-read: with such a `model_dir` the training would begin anew. To go on from them, run once, before the migrated program
+read: with such a `model_dir` the training would begin anew, and a program that trains nothing ends with an error. To go
+on from them, run once, before the migrated program
 
     tf-migrate checkpoint MODEL_DIR migrated.py
 

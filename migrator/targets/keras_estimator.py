@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from migrator.targets import setup
+from migrator.targets.plan import OF_ESTIMATORS
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class ObjectShape:
     - `asks_checkpoint`: the path of the newest checkpoint is asked for
     - `chooses`: evaluations or predictions are of a checkpoint that is named
     - `of_keys`, `whole`: predictions may be some only, and those of whole batches
+    - `trains`: it is trained; else a checkpoint of an Estimator in its folder is an error
     - `on_demand`: Python code may make the examples that are predicted from, see setup.without_prefetch
     """
 
@@ -42,6 +44,7 @@ class ObjectShape:
     of_keys: bool = False
     whole: bool = False
     on_demand: bool = False
+    trains: bool = True
 
     @property
     def numbered(self) -> bool:
@@ -67,7 +70,7 @@ def keras_estimator(name: str, indent: str, shape: ObjectShape) -> str:
 
 
 _DOC = "A Keras model and its folder of checkpoints: all that is done with it begins with the newest of these."
-_ESTIMATORS = "{checkpoint} is an Estimator's checkpoint: `tf-migrate checkpoint` carries it over."
+_ESTIMATORS = f"{{checkpoint}} {OF_ESTIMATORS}"
 
 
 def _head(name: str, shape: ObjectShape) -> str:
@@ -345,11 +348,15 @@ def _make(shape: ObjectShape) -> str:
             f'    raise ValueError(f"{_ESTIMATORS}")',
             "checkpoint = checkpoint or tf.train.latest_checkpoint(self.model_dir)",
         ]
+    of_estimator = 'os.path.basename(checkpoint).startswith("model.ckpt")'
+    loads = [f"if checkpoint and not {of_estimator}:  # an Estimator's"]
+    if not shape.trains:
+        loads = [f"if checkpoint and {of_estimator}:", f'    raise ValueError(f"{_ESTIMATORS}")', "if checkpoint:"]
     body = [
         "inputs = tf.nest.map_structure(lambda one: tf.keras.Input(one.shape[1:], dtype=one.dtype), spec)",
         f"{_made(shape)} = self.make_model({arguments})",
         *chosen,
-        'if checkpoint and not os.path.basename(checkpoint).startswith("model.ckpt"):  # an Estimator\'s',
+        *loads,
         *_deeper(load),
         f"return {_made(shape)}",
     ]

@@ -231,6 +231,7 @@ class TrainingPlan:
     may_end: bool = False
     replicas: str = ""
     load: str = ""
+    trains: bool = True
     result: str = ""
     last_evaluation: str = ""
     clusters: Clusters = ONE_EVALUATOR
@@ -373,6 +374,10 @@ def evaluated(plan: TrainingPlan, depth: int, validation: bool = False) -> list[
     return [f"{names[0]}{fed}", f"{names[1]}{plan.eval_steps or -1}"]
 
 
+#: What is said of a checkpoint that Keras cannot load, behind its path.
+OF_ESTIMATORS = "is an Estimator's checkpoint: `tf-migrate checkpoint` carries it over."
+
+
 def of_tensorflow1(plan: TrainingPlan) -> str:
     """Whether a checkpoint is one of an Estimator, which Keras cannot load: it is called model.ckpt-<step>."""
     return f'os.path.basename({plan.checkpoint}).startswith("model.ckpt")'
@@ -388,8 +393,16 @@ def steps_of_data(plan: TrainingPlan) -> list[str]:
     return lines
 
 
+def refused(plan: TrainingPlan, checkpoint: str) -> str:
+    """The line that ends a program which trains nothing, where it would predict with weights that nobody trained."""
+    return f'{plan.indent}raise ValueError(f"{{{checkpoint}}} {OF_ESTIMATORS}")'
+
+
 def restore(plan: TrainingPlan) -> list[str]:
-    """Lines that go on from the newest checkpoint, as an Estimator with a model_dir does."""
+    """Lines that go on from the newest checkpoint, as an Estimator with a model_dir does.
+
+    A program that trains nothing ends where that is one of an Estimator, which Keras cannot load.
+    """
     given = f"{plan.model}, {plan.checkpoint}"
     if plan.keras.checkpoints_by_manager:
         tracked = f"tf.train.Checkpoint(model={plan.model}, optimizer={plan.model}.optimizer)"
@@ -401,8 +414,20 @@ def restore(plan: TrainingPlan) -> list[str]:
         return [
             call(f"{plan.checkpoint} = tf.train.CheckpointManager", arguments, plan.indent, 0),
             *build,
-            f"if not {estimators}:  # an Estimator's",
+            *(
+                [f"if not {estimators}:  # an Estimator's"]
+                if plan.trains
+                else [f"if {estimators}:", refused(plan, f"{plan.checkpoint}.latest_checkpoint"), "else:"]
+            ),
             plan.indent + (f"{plan.load}({given})" if plan.load else f"{plan.checkpoint}.restore_or_initialize()"),
+        ]
+    if not plan.trains:
+        return [
+            f"{plan.checkpoint} = tf.train.latest_checkpoint({plan.model_dir})",
+            f"if {plan.checkpoint} and {of_tensorflow1(plan)}:",
+            refused(plan, plan.checkpoint),
+            f"if {plan.checkpoint}:",
+            f"{plan.indent}{plan.model}.load_weights({plan.checkpoint})",
         ]
     return [
         f"{plan.checkpoint} = tf.train.latest_checkpoint({plan.model_dir})",

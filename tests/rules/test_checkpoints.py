@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from migrator.findings import Severity
 from tests.rules.programs import run
 
 PROGRAM = """\
@@ -113,3 +114,43 @@ def test_a_folder_that_is_there_is_taken(case: str) -> None:
 def test_a_folder_that_is_given_itself(before: str, may_be_empty: bool) -> None:
     """As in `model_dir = model_dir if model_dir else "m"`: the search for its values never ended (TFM905)."""
     assert ("tempfile" in in_folder((before, "where"))) is may_be_empty
+
+
+PREDICTS = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices([[1.0]]).batch(1)
+
+
+def model_fn(features, labels, mode):
+    outputs = tf.layers.dense(features, 1)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions=outputs)
+    loss = tf.losses.mean_squared_error(labels, outputs)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def build(folder):
+    return tf.estimator.Estimator(model_fn, folder)
+
+
+estimator = {made}
+{driver}
+"""
+PREDICT = "print(list(estimator.predict(input_fn)))"
+ENDS = 'raise ValueError(f"{checkpoint} is an Estimator\'s checkpoint: `tf-migrate checkpoint` carries it over.")'
+SKIPS = 'if checkpoint and not os.path.basename(checkpoint).startswith("model.ckpt"):  # an Estimator\'s'
+
+
+@pytest.mark.parametrize("made", ['tf.estimator.Estimator(model_fn, "model")', 'build("model")'])
+@pytest.mark.parametrize("trains", [True, False])
+def test_what_trains_nothing_ends_where_the_checkpoints_are_an_estimators(made: str, trains: bool) -> None:
+    driver = f"estimator.train(lambda: labelled(), steps=3)\n{PREDICT}" if trains else PREDICT
+    text = PREDICTS.replace("{made}", made).replace("{driver}", driver)
+    text = text.replace("def build", "def labelled():\n    return input_fn().map(lambda x: (x, x))\n\n\ndef build", 1)
+    new, findings = run(text)
+    assert not [finding for finding in findings if finding.severity is Severity.MANUAL]
+    assert (ENDS in new, SKIPS in new) == (not trains, trains)

@@ -103,6 +103,7 @@ def _with_steps_kept(draft: Draft, plan: TrainingPlan) -> TrainingPlan:
         rates = draft.model.rates
         load = draft.helper("load_checkpoint", lambda name: setup.load_checkpoint(name, draft.indent, rates))
         plan = replace(plan, load=load)
+    plan = replace(plan, trains=trains)
     _tell_saves(draft, plan.model_dir)
     to_data = not (draft.target.creates or draft.target.counts or draft.target.mesh or draft.loop.own)
     counts_on = to_data and (plan.again or plan.model_dir is not None or reads_steps(draft))
