@@ -133,11 +133,7 @@ def model_fn(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def build(folder):
-    return tf.estimator.Estimator(model_fn, folder)
-
-
-estimator = {made}
+{made}
 {driver}
 """
 PREDICT = "print(list(estimator.predict(input_fn)))"
@@ -145,12 +141,23 @@ ENDS = 'raise ValueError(f"{checkpoint} is an Estimator\'s checkpoint: `tf-migra
 SKIPS = 'if checkpoint and not os.path.basename(checkpoint).startswith("model.ckpt"):  # an Estimator\'s'
 
 
-@pytest.mark.parametrize("made", ['tf.estimator.Estimator(model_fn, "model")', 'build("model")'])
+@pytest.mark.parametrize(
+    "made",
+    [
+        'estimator = tf.estimator.Estimator(model_fn, "model")',
+        'def build(folder):\n    return tf.estimator.Estimator(model_fn, folder)\n\n\nestimator = build("model")',
+        "class Model:\n    def __init__(self):\n"
+        "        self.estimator = tf.estimator.Estimator(model_fn, 'model')\n\n\n"
+        "estimator = Model().estimator",
+    ],
+)
 @pytest.mark.parametrize("trains", [True, False])
 def test_what_trains_nothing_ends_where_the_checkpoints_are_an_estimators(made: str, trains: bool) -> None:
     driver = f"estimator.train(lambda: labelled(), steps=3)\n{PREDICT}" if trains else PREDICT
     text = PREDICTS.replace("{made}", made).replace("{driver}", driver)
-    text = text.replace("def build", "def labelled():\n    return input_fn().map(lambda x: (x, x))\n\n\ndef build", 1)
+    text = text.replace(
+        "def model_fn", "def labelled():\n    return input_fn().map(lambda x: (x, x))\n\n\ndef model_fn", 1
+    )
     new, findings = run(text)
     assert not [finding for finding in findings if finding.severity is Severity.MANUAL]
     assert (ENDS in new, SKIPS in new) == (not trains, trains)
