@@ -149,8 +149,11 @@ def seeded_shuffles(function: cst.FunctionDef) -> list[Blocked]:
 
 
 def _is_seeded(node: cst.Call) -> bool:
-    if not isinstance(node.func, cst.Attribute) or node.func.attr.value != "shuffle":
+    if not isinstance(node.func, cst.Attribute) or node.func.attr.value not in ("shuffle", "make_csv_dataset"):
         return False
+    if node.func.attr.value == "make_csv_dataset":  # which has another order on TensorFlow 2.21, too
+        named = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
+        return not is_none(named.get("shuffle_seed")) or len([arg for arg in node.args if arg.keyword is None]) > 13
     seeds = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "seed"]
     plain = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
     return any(not is_none(seed) for seed in [*seeds, *plain[1:2]])

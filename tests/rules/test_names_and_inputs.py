@@ -90,6 +90,13 @@ def test_a_dataset_of_csv_files(symbol: str) -> None:
     assert f"    return tf.data.experimental.make_csv_dataset{given}\n" in new
 
 
+@pytest.mark.parametrize("seed", ["", ", shuffle_seed=None", ", shuffle_seed=7"])
+def test_the_order_of_a_seeded_dataset_of_csv_files_is_told(seed: str) -> None:
+    body = f'    return tf.data.experimental.make_csv_dataset("data.csv", 8, label_name="y", num_epochs=1{seed})\n'
+    _, findings = run(with_input(body))
+    assert ("TFM616" in {finding.code for finding in findings}) == ("7" in seed)
+
+
 def test_a_cast_that_is_given_to_a_function() -> None:
     new, _ = run(with_input(DATA.replace(".batch(1)", "") + "    return ds.map(prepare(tf.to_float)).batch(1)\n"))
     assert ".map(prepare((lambda tensor: tf.cast(tensor, tf.float32)))).batch(1)" in new
