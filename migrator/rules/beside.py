@@ -48,10 +48,10 @@ it is, with its symbols spelled for TensorFlow 2, and will fail there until some
 A RunConfig that is made, but given to no Estimator, and `config.replace(...)` as a line of its own, whose result (a new
 RunConfig) nobody takes: the program ran without these settings, and goes on without. If they were meant to count, give
 the RunConfig to the Estimator (`config = config.replace(...)`) and migrate again. In programs without sessions also
-`tf.reset_default_graph()` and `tf.summary.FileWriterCache.clear()`: an Estimator makes a graph of its own each time. A
-session in which nothing is run (`sess = tf.InteractiveSession()`) goes as well: an Estimator makes its own. So do
-`with tf.Session():`, `with tf.device(...):` and `with tf.Graph().as_default():` around what drives an Estimator and
-does nothing else with TensorFlow: none of them counts in the graphs that an Estimator makes. So does an optimizer of a
+`tf.reset_default_graph()` and `tf.summary.FileWriterCache.clear()`: an Estimator creates its own graph each time. A
+session in which nothing is run (`sess = tf.InteractiveSession()`) goes as well: an Estimator makes its own. So do `with
+tf.Session():`, `with tf.device(...):` and `with tf.Graph().as_default():` around what drives an Estimator and does
+nothing else with TensorFlow: none of them counts in the graphs that an Estimator makes. So does an optimizer of a
 function that nothing trains with: an Estimator that is not given it takes its own. And so does an Estimator of a
 function that is made and not used, where the file has another one.
 """,

@@ -187,8 +187,8 @@ file by its name (`importlib.import_module(f"models.{name}")`), or be a test. Th
 `tf.compat.v1` now, as they are in a bridged program (TFM155, TFM199), and where TensorFlow 2.21 lacks something, the
 support file has it. Its functions build a graph as they did. Programs that tf-migrate bridged see to that; another one
 has to call `tf.compat.v1.disable_v2_behavior()` before them, and to run with `TF_USE_LEGACY_KERAS=1` where they use
-`tf.compat.v1.layers`. Names that mean the same with and without a graph (`tf.gfile`, `tf.python_io`, `tf.to_float`)
-are spelled anew by themselves (TFM272), and are no reason for this finding.
+`tf.compat.v1.layers`. Names that mean the same with and without a graph (`tf.gfile`, `tf.python_io`, `tf.to_float`) are
+renamed automatically (TFM272), and are no reason for this finding.
 """,
     ),
     Rule(
@@ -214,8 +214,7 @@ before 2.3. A program that was written for Keras 2.3 says `recurrent_activation=
 A program that keeps its sessions (TFM199) may share files with one that has an Estimator. Where that one is a bridge,
 the names in such a file are those of `tf.compat.v1`, which mean the same in both. Where it is native, what the session
 takes of the file must mean what it did: a function that gave tensors of an iterator and gives a dataset now is no use
-to a session. Then the session stays as it is. Give each program a file of its own, or migrate all with
-`--style bridge`.
+to a session. Then the session stays as it is. Give each program its own file, or migrate all with `--style bridge`.
 """,
     ),
     Rule(
@@ -223,11 +222,11 @@ to a session. Then the session stays as it is. Give each program a file of its o
         "a program that keeps its sessions, or its eager code",
         Severity.REVIEW,
         """
-A program that trains, or computes, in sessions of its own and has no Estimator comes out natively where its loop is
-understood (TFM732, TFM733, TFM760). Where it is not, the program keeps its graph and its sessions, which TensorFlow
-2.21 still has: `import tensorflow as tf` becomes `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()`,
-which every file of the program says, so that code builds one default graph, as it did. Only what `tf.compat.v1` has
-not (tf.contrib, say), or has from Keras 2 (tf.layers, the cells of recurrent networks), comes from `keras_estimator.py`
+A program that trains, or computes, in its own sessions and has no Estimator comes out natively where its loop is
+supported (TFM732, TFM733, TFM760). Where it is not, the program keeps its graph and its sessions, which TensorFlow 2.21
+still has: `import tensorflow as tf` becomes `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()`, which
+every file of the program says, so that code builds one default graph, as it did. Only what `tf.compat.v1` has not
+(tf.contrib, say), or has from Keras 2 (tf.layers, the cells of recurrent networks), comes from `keras_estimator.py`
 beside the program, see TFM155. Variables, checkpoints, servers and queues are those of TensorFlow 1. Files that a
 program with an Estimator uses, too, do not turn TensorFlow 2 off; those of the session do that for both (TFM148).
 

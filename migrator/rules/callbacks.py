@@ -44,12 +44,12 @@ without them.
         "session hooks that use the graph",
         Severity.MANUAL,
         """
-A hook of the program's own that runs operations in the session, assigns variables, fetches tensors of the graph, or
-returns feeds has no counterpart among Keras callbacks. The finding names the line. Write a
-`tf.keras.callbacks.Callback` in its place: weights are at `self.model.weights` (`weight.assign(value)` changes one),
-the step at `self.model.optimizer.iterations`, the learning rate at `self.model.optimizer.learning_rate`, and a value
-of the network that is to be watched can be a metric of `compile` (the entry of that name in `logs`). Where the hook
-only watched, it may as well be removed from the program.
+A custom hook that runs operations in the session, assigns variables, fetches tensors of the graph, or returns feeds has
+no counterpart among Keras callbacks. The finding names the line. Write a `tf.keras.callbacks.Callback` in its place:
+weights are at `self.model.weights` (`weight.assign(value)` changes one), the step at `self.model.optimizer.iterations`,
+the learning rate at `self.model.optimizer.learning_rate`, and a value of the network that is to be watched can be a
+metric of `compile` (the entry of that name in `logs`). Where the hook only watched, it may as well be removed from the
+program.
 """,
     ),
 )

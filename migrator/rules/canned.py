@@ -61,7 +61,7 @@ Refused are label vocabularies, `warm_start_from`, an optimizer that is shared w
         """
 `estimator = tf.estimator.add_metrics(estimator, metric_fn)` makes an Estimator in the same `model_dir` whose
 evaluations have the metrics of `metric_fn`, too. A Keras model is compiled with its metrics, so they are there from the
-beginning: evaluations before that line give them as well, all other numbers are the same. Understood are one such line
+beginning: evaluations before that line give them as well, all other numbers are the same. Supported are one such line
 for an Estimator that the file makes of its own model_fn, whose EstimatorSpec has its metrics in a dict that is written
 out, or for a canned one, and a function of `features`, `labels` and `predictions` that returns such a dict.
 """,

@@ -48,8 +48,8 @@ was written.
         Severity.ERROR,
         """
 A trained variable of the checkpoint has no weight in the migrated program: another network, or another hyperparameter.
-Nothing was written. As a remark it is about what is not trained and was left out: the rate that `optimize_loss` keeps
-in a variable, moving averages of weights, variables of hooks.
+Nothing was written. As a remark it is about what is not trained and was left out: the learning rate that
+`optimize_loss` keeps in a variable, moving averages of weights, variables of hooks.
 """,
     ),
     Rule(

@@ -97,10 +97,10 @@ stride of 2, and `dropout` is given what it keeps. With those, losses agree with
         """
 `arg_scope` gives arguments to calls that do not show them. tf-migrate writes them at the calls where it sees all of
 them: those inside the `with`, also when a function of the project makes the scope, or is called inside it and nowhere
-else with other arguments. Where it does not (functions that are handed on or not given, lambdas, values that only the
-caller knows), the finding says why: write the arguments at the calls. Collections
-(`variables_collections`, `outputs_collections`) have no Keras counterpart: use the layers themselves. A `normalizer_fn`
-other than `batch_norm` and `layer_norm`, a `param_initializers`, or an `activation_fn` that is computed, is left.
+else with other arguments. Where it does not (functions that are passed around or not given, lambdas, values that only
+the caller knows), the finding says why: write the arguments at the calls. Collections (`variables_collections`,
+`outputs_collections`) have no Keras counterpart: use the layers themselves. A `normalizer_fn` other than `batch_norm`
+and `layer_norm`, a `param_initializers`, or an `activation_fn` that is computed, is left.
 """,
         (
             Example("tf.contrib.layers.fully_connected(net, 10, outputs_collections='ends')", None),

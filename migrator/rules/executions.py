@@ -33,8 +33,8 @@ It is written where all of this holds:
 
 - the program trains by `fit`, on one device, on mirrored replicas, in central storage or on mirrored workers (with two
   of them 1 and 20 gave the same bits), and no hook of it has become a callback. On Keras 3, on one device only: `fit`
-  makes whole executions there where it is told its steps (120 for 113, measured with 3.15), so that it is given so many
-  batches instead, and the period of train_and_evaluate has to be a multiple of 20.
+  makes whole executions there where it gets a number of steps (120 for 113, measured with 3.15), so that it gets so
+  many batches instead, and the period of train_and_evaluate has to be a multiple of 20.
 - on parameter servers an execution is what the coordinator gives to one worker, which reads and writes the variables
   in each of its steps as before (with one worker 1 and 20 gave the same bits); the others wait for the last one at
   the end of an epoch, and it is made again after a failure. It has 10 steps at most, and there are 20 executions in an

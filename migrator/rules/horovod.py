@@ -24,7 +24,7 @@ A program that imports Horovod in a `try` and gives its names a value that says 
         workers = 0
 
 trains in one process where Horovod is not installed. That program is migrated: branches on `workers` are decided, also
-where it is handed to functions that never get another value, and parameters that nothing reads any more go with the
+where it is passed to functions that never get another value, and parameters that nothing reads any more go with the
 arguments for them. It trains what one process of Horovod did: the mean of one gradient is that gradient. Started by
 `horovodrun` the new processes would know nothing of each other: distribute the program with TF_CONFIG instead, and mind
 the steps, the learning rate and the folders that went with `hvd.size()` and `hvd.rank()`. Where Horovod is needed after
@@ -47,11 +47,11 @@ rank 0, and the workers follow in their order. Without TF_CONFIG it trains alone
 of the environment: from then on each process has a model of its own, as with Horovod, and all that they share are the
 values that are exchanged. With several GPUs on a machine each process uses one, as `visible_device_list` said.
 
-Where the module itself is handed on (`create_optimizer(loss, hvd=hvd)`, `self.hvd = hvd`, `from utils import hvd`),
+Where the module itself is passed around (`create_optimizer(loss, hvd=hvd)`, `self.hvd = hvd`, `from utils import hvd`),
 `keras_estimator.AllWorkers` is that value, which has all of this under Horovod's names: what reads it stays as it is.
 
-Gradients are averaged before they are clipped or applied, as with Horovod; rows of sparse gradients are gathered.
-Sessions of the program's own run on a `tf.distribute.Server` of the worker. At its end a process waits for the others.
+Gradients are averaged before they are clipped or applied, as with Horovod; rows of sparse gradients are gathered. The
+program's own sessions run on a `tf.distribute.Server` of the worker. At its end a process waits for the others.
 
 Unsupported, and reported by TFM157: elastic training, Adasum, process sets, and `horovod.keras` and
 `horovod.tensorflow.keras`, whose optimizers are Keras'; `backward_passes_per_step` other than 1 is an error where the

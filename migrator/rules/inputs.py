@@ -61,7 +61,7 @@ An Estimator stopped where its data ended, at a last checkpoint and evaluation. 
 (`repeat()` without a number), and where they end before `max_steps`, `fit` does something else (measured on 2.21 with
 data of 20 batches): two epochs of 20 steps train on them twice, on Keras 3 so do four epochs of 10; else it stops as
 the Estimator did, with a warning and one step too many in `optimizer.iterations`. Repeat the data, or let `max_steps`
-be no more than they have. A loop of the program's own (`--loop custom`) stops as the Estimator did.
+be no more than they have. A custom loop (`--loop custom`) stops as the Estimator did.
 """,
     ),
     Rule(
@@ -73,10 +73,10 @@ be no more than they have. A loop of the program's own (`--loop custom`) stops a
 without an end), and at each start `dataset.shuffle(n, seed)` has another order: the new program reads the examples in
 that of the second (measured with tf_keras on 2.21; `verify` says DIFFERENT at L2). It trains on the same examples as
 often. Of data that are seen to repeat for ever (`repeat()` without a number), and whose steps are given, nothing is
-told: they are written as `fit(dataset, steps_per_epoch=steps)`, which starts them once and reads TensorFlow 1's order.
-So does Keras 3 on one device. Evaluations between the periods of `train_and_evaluate` start one dataset again and again
-where every evaluation of an Estimator had one of its own. Where the very order has to be kept, repeat the data for
-ever; a loop of the program's own (`--loop custom`) keeps it, too.
+reported: they are written as `fit(dataset, steps_per_epoch=steps)`, which starts them once and reads TensorFlow 1's
+order. So does Keras 3 on one device. Evaluations between the periods of `train_and_evaluate` start one dataset again
+and again where every evaluation of an Estimator had one of its own. Where the very order has to be kept, repeat the
+data for ever; a custom loop (`--loop custom`) keeps it, too.
 """,
     ),
 )

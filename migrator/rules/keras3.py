@@ -210,9 +210,9 @@ With `--keras 3` a program is supported where every layer, optimizer and metric 
 optimizers, metrics, losses and the common layers were run there and gave the numbers of TensorFlow 1; rarer layers
 (three-dimensional convolutions, global pooling, padding, products) were only seen to exist. The one named here has no
 such form, or does not work there: feature columns (`DenseFeatures` is gone from Keras 3), `training=` at the call of a
-layer object (a model of Keras 3 tells its layers its own phase in any case: measured, the loss is off by half), hooks
-of the program's own, weighted `mean_iou`, and helper classes that tf-migrate writes for Keras 2 only. Leave `--keras 3`
-out: Keras 2 (`tf_keras`) carries it over. Or replace the line by a form that the finding names.
+layer object (a model of Keras 3 tells its layers its own phase in any case: measured, the loss is off by half), custom
+hooks, weighted `mean_iou`, and helper classes that tf-migrate writes for Keras 2 only. Leave `--keras 3` out: Keras 2
+(`tf_keras`) carries it over. Or replace the line by a form that the finding names.
 """,
     ),
     Rule(
@@ -245,7 +245,7 @@ custom`, whose steps mirrored replicas and workers make on Keras 3, too.
         """
 `train_and_evaluate` reads TF_CONFIG and trains on the cluster that it finds there. Keras 3 cannot (TFM872), so that the
 new program trains in its own process, whatever TF_CONFIG says: do not start it as the tasks of a cluster, each would
-train a model of its own. For a program that runs on clusters leave `--keras 3` out.
+train its own model. For a program that runs on clusters leave `--keras 3` out.
 """,
     ),
     Rule(
@@ -283,8 +283,8 @@ and differs by 3e-7. Where that does not matter, take `tf.keras.layers.BatchNorm
         Severity.REVIEW,
         """
 Keras 3 does not add up the gradients of an embedding row that a batch uses twice before it updates the row, which
-TensorFlow 1 and Keras 2 do: with Adam the loss differs by 0.3 % and the weights by 5 % after 100 steps, with Adagrad
-by 0.001 % and 0.04 % (measured). The class in the file adds them up first (2e-7). A rate that is not a float is
+TensorFlow 1 and Keras 2 do: with Adam the loss differs by 0.3 % and the weights by 5 % after 100 steps, with Adagrad by
+0.001 % and 0.04 % (measured). The class in the file adds them up first (2e-7). A learning rate that is not a float is
 refused by Keras 3 and becomes one by `float(...)`.
 """,
     ),

@@ -25,8 +25,8 @@ itself, and means the same. A dropout that is called without `training=` was at 
 is its input). It stays so, with `training=False`, which is almost never what was meant: take it out to have the
 dropout, and expect other numbers.
 
-`training=` has to be given by name. Each of these layers has to be called, by itself or in a model, in lines that can
-be followed from the one that makes it: what stands in a list, a dict or an attribute of an object, or is handed to a
+`training=` has to be given by name. Each of these layers has to be called, by itself or in a model, in code that can be
+resolved from the one that creates it: what stands in a list, a dict or an attribute of an object, or is passed to a
 function, is refused. Make and call it in the model_fn, or in a function that it calls.
 
 A class of the program that is derived from `tf.keras.Model` or `tf.keras.layers.Layer` is called like one of Keras,

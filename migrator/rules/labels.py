@@ -28,9 +28,9 @@ RULES = (
         """
 Keras makes labels of one number per example a column when the model's output has two axes. A hand-written loss over
 labels `[b]` and output `[b, 1]` computed a `[b, b]` table in TensorFlow 1 (rarely what was meant). Where `fit` trains
-and the output is a column, or may be one, the loss is computed by a method of the model, which gets the labels as
-they are: the table stays. With `--loop custom` it compares example by example; where both had the same shape, nothing
-changes. Beside an output of several columns the column of labels is told of. A
+and the output is a column, or may be one, the loss is computed by a method of the model, which gets the labels as they
+are: the table stays. With `--loop custom` it compares example by example; where both had the same shape, nothing
+changes. Beside an output of several columns the column of labels is reported. A
 `sparse_softmax_cross_entropy_with_logits` of the labels and the output itself is not: it wants one axis less of the
 labels, and is given them without the column.
 """,

@@ -26,7 +26,7 @@ RULES = (
         Severity.MIGRATED,
         """
 TensorFlow 2.21 needs Python 3.10 and comes with NumPy 2, in which much is gone that programs of TensorFlow 1 use. What
-has another name, or does the same in another way, is spelled anew in every file that a program consists of:
+has another name, or does the same in another way, is renamed in every file that a program consists of:
 
 | before | now |
 |---|---|
@@ -54,8 +54,8 @@ Names in a branch that only an ImportError or AttributeError leads to stay as th
         "names and arguments that Python and NumPy removed without a replacement",
         Severity.REVIEW,
         """
-The program uses a name that Python 3.10, NumPy 2 or SciPy has not got any more (`scipy.misc.imread` and its kin went
-with SciPy 1.3), and there is no other name that means the same by itself. It fails there with an AttributeError or
+The program uses a name that Python 3.10, NumPy 2 or SciPy no longer has (`scipy.misc.imread` and its kin went with
+SciPy 1.3), and there is no other name that means the same by itself. It fails there with an AttributeError or
 ImportError: write what the finding says.
 """,
     ),

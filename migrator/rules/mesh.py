@@ -15,12 +15,12 @@ RULES = (
         "a program that cannot run on a mesh of devices",
         Severity.MANUAL,
         """
-`--strategy dtensor` writes native models on Keras 2 (`tf_keras`; Keras 3 has no DTensor) that train and evaluate in
-the function that makes them: a mesh of all devices, a `LayoutMap` in whose scope the model is made, and a loop of the
-program's own, because `Model.fit` does not train there. Programs that only predict, exports, hooks, own Keras models,
-strategies of the RunConfig but a MirroredStrategy that trains (TFM798), and Estimators that are handed around are not
-written for it: choose another `--strategy`. For plain data parallelism take `--strategy mirrored --loop custom`, which
-is written for more programs.
+`--strategy dtensor` writes native models on Keras 2 (`tf_keras`; Keras 3 has no DTensor) that train and evaluate in the
+function that makes them: a mesh of all devices, a `LayoutMap` in whose scope the model is made, and a custom loop,
+because `Model.fit` does not train there. Programs that only predict, exports, hooks, own Keras models, strategies of
+the RunConfig but a MirroredStrategy that trains (TFM798), and Estimators that escape the function that creates them are
+not written for it: choose another `--strategy`. For plain data parallelism take `--strategy mirrored --loop custom`,
+which is written for more programs.
 
 A mesh raises when the program makes a variable whose axis a dimension does not divide evenly (7 columns over
 `model=2`). A `--layout` of a dense kernel or a table is checked where their sizes are numbers or constants of the file.
@@ -62,11 +62,11 @@ raised in TensorFlow 1 and gives zeros here.
 Keras optimizers keep their slots in the layouts of the variables when they are given the mesh (the accumulators of
 Adagrad alone are whole on every device). That was compared with one device, step by step, for gradient descent (also
 with momentum), Adam, AdaMax, Adagrad, Adadelta, Ftrl and RMSProp of Keras, and for the classes that stand for
-TensorFlow 1's RMSProp and for its momentum at a rate that changes. Rates are constant, or those of `tf.train` that
-become Keras schedules, or computed from the step by the usual functions (`cast`, `cond`, `where`, `minimum`, `pow` and
-the like). Gradients may be clipped by value, by norm and by global norm: a gradient is one tensor for all devices,
-however it is divided, and so is its norm. Losses agree to 2e-7 and weights to 2e-7 (TensorFlow 2.21, two devices, and
-2 x 2 with divided weights).
+TensorFlow 1's RMSProp and for its momentum with a changing learning rate. Rates are constant, or those of `tf.train`
+that become Keras schedules, or computed from the step by the usual functions (`cast`, `cond`, `where`, `minimum`, `pow`
+and the like). Gradients may be clipped by value, by norm and by global norm: a gradient is one tensor for all devices,
+however it is divided, and so is its norm. Losses agree to 2e-7 and weights to 2e-7 (TensorFlow 2.21, two devices, and 2
+x 2 with divided weights).
 
 Other optimizers are refused, and the classes that update variables by raw operations (`ResourceApplyAdagradDA` and the
 like): on a mesh these end the process, as measured. Choose another `--strategy`.

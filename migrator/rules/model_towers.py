@@ -21,21 +21,21 @@ RULES = (
         """
 A model_fn that splits its batch, builds a network for each GPU (`for i in range(n): with tf.device("/gpu:%d" % i):`),
 and averages the gradients itself becomes the model_fn of one tower, which gets the whole batch; the replicas of a
-MirroredStrategy divide that again, in a training loop of the program's own (TFM736; `--strategy one-device` writes
-`fit` for one device). Understood are the parts of a `tf.split` into as many as there are towers, variables that all
-share (`variable_scope(..., reuse=i > 0)`, `reuse_variables()`), branches on the mode, a function of the same file that
-takes the mean of the gradients (TFM767; those of `optimizer.compute_gradients(loss)`, or of `tf.gradients(loss, v)`
-with `v = tf.trainable_variables()`), losses that are means over examples (TFM768), and networks that treat every
-example by itself (TFM769: no batch normalization). What the towers put into lists may be joined again by
-`tf.reduce_mean` (or `tf.add_n` divided by their number) for losses and by `tf.concat(..., 0)` for rows.
+MirroredStrategy divide that again, in a custom training loop (TFM736; `--strategy one-device` writes `fit` for one
+device). Understood are the parts of a `tf.split` into as many as there are towers, variables that all share
+(`variable_scope(..., reuse=i > 0)`, `reuse_variables()`), branches on the mode, a function of the same file that takes
+the mean of the gradients (TFM767; those of `optimizer.compute_gradients(loss)`, or of `tf.gradients(loss, v)` with `v =
+tf.trainable_variables()`), losses that are means over examples (TFM768), and networks that treat every example by
+itself (TFM769: no batch normalization). What the towers put into lists may be joined again by `tf.reduce_mean` (or
+`tf.add_n` divided by their number) for losses and by `tf.concat(..., 0)` for rows.
 
 The finding says what is otherwise here. Before you migrate, write the model_fn for one tower: features and labels as
 they are, one loss, `optimizer.minimize(loss, ...)`, no `tf.device`. Then give the RunConfig
 `train_distribute=tf.distribute.MirroredStrategy()` and let the input function make batches as large as one tower's:
 each replica draws one, and the mean of their gradients is applied, as before. Or leave the batches as they are, and
 migrate with `--strategy mirrored --loop custom`. With equal towers and the mean of their gradients both make the steps
-that the towers made (measured with two: losses to 1e-5, weights to 1e-4 or better); for a sum, make the rate as many
-times larger. Moving averages of a batch normalization are others (TFM722, TFM738).
+that the towers made (measured with two: losses to 1e-5, weights to 1e-4 or better); for a sum, make the learning rate
+as many times larger. Moving averages of a batch normalization are others (TFM722, TFM738).
 
 A program without an Estimator whose loop has such towers is supported as it is (TFM766).
 """,

@@ -103,7 +103,7 @@ Keras optimizer differs from TensorFlow 1 by (loss / weights):
 
 - RMSProp, whose mean square starts at one in TensorFlow 1 and at zero in Keras: 31 % / 75 %, with momentum 110 % /
   220 %;
-- Momentum with a rate that changes, because Keras stores rate times gradient: 13 % / 43 %;
+- Momentum with a changing learning rate, because Keras stores learning rate times gradient: 13 % / 43 %;
 - LazyAdam with embeddings, whose rows it leaves alone when a batch does not use them: 0.3 % / 9 %;
 - ProximalGradientDescent against SGD 9 %, ProximalAdagrad against Adagrad 11 %, AdagradDA against Adagrad 31 %, Nadam
   9 % / 21 % (loss);

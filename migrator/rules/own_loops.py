@@ -42,10 +42,10 @@ batches as many times larger as there are replicas to use these fully, and see t
         "a strategy without a custom loop",
         Severity.MANUAL,
         """
-Loops of the program's own are written for one device, replicas of one machine, mirrored workers, parameter servers and
-TPUs. A program that makes its parameter servers by hand trains by `Model.fit`: leave `--loop custom` out. One whose
-steps may be None when it runs has to be given a number. A program that reads or writes TF_CONFIG has to be
-told the strategy of its loop (`--strategy`).
+Custom loops are written for one device, replicas of one machine, mirrored workers, parameter servers and TPUs. A
+program that makes its parameter servers by hand trains by `Model.fit`: leave `--loop custom` out. One whose steps may
+be None when it runs has to be given a number. A program that reads or writes TF_CONFIG needs the strategy of its loop
+(`--strategy`).
 """,
     ),
     Rule(

@@ -36,7 +36,7 @@ in TF_CONFIG. Names and params that it reads are put in their places; what then 
 the file that makes the strategy.
 
 What remains in the way: an `axis` other than 0, because ParameterServerStrategy splits the first axis only, and a
-partitioner that is a function of the program's own, or that a helper is given: make one of the three in the model_fn.
+partitioner that is a custom function, or that a helper is given: make one of the three in the model_fn.
 """,
         (
             Example(
@@ -59,8 +59,8 @@ partitioner that is a function of the program's own, or that a helper is given: 
         "more than one partitioner in a program",
         Severity.MANUAL,
         """
-ParameterServerStrategy takes one partitioner for all variables, which is told the shape and the type of a variable and
-not its scope. Two different ones are supported where both are those of named scopes of the model_fn and the strategy is
+ParameterServerStrategy takes one partitioner for all variables, which gets the shape and the type of a variable and not
+its scope. Two different ones are supported where both are those of named scopes of the model_fn and the strategy is
 made in its file: a `ScopePartitioner` keeps them apart. Elsewhere choose one, or leave the smaller variables whole with
 a MinSizePartitioner. How variables are split changes no number. The bridge splits what TensorFlow 1 split: leave
 `--style native` out.
@@ -74,7 +74,7 @@ a MinSizePartitioner. How variables are split changes no number. The bridge spli
 The partitioner of a variable scope splits the variables of that scope, that of a ParameterServerStrategy all variables
 of the program. Where every partitioner is one of a named scope of the model_fn, and the strategy is made in its file,
 the program gets a `ScopePartitioner`, which splits what is made in a `with` of it as TensorFlow 1 did, and leaves the
-rest whole: nothing is told then. Elsewhere (a partitioner of a helper, or one that counts the servers) the layers
+rest whole: nothing is reported then. Elsewhere (a partitioner of a helper, or one that counts the servers) the layers
 outside of the scope are split now, too, where the partitioner finds them large enough. No number changes: the parts of
 a variable are one variable to Keras, in checkpoints as well. To leave small ones whole, take a MinSizePartitioner with
 a `min_shard_bytes` above their size.

@@ -131,8 +131,8 @@ The predictions of the EstimatorSpec become a second Keras model over the same l
         Severity.REVIEW,
         """
 The evaluator of a cluster reads the checkpoints that the chief writes to the `model_dir`. Without one every Estimator
-task made a temporary folder of its own, and the evaluator waited for ever. Now it says so and ends. Give the Estimator
-a `model_dir` on a file system that all tasks share.
+task created its own temporary folder, and the evaluator waited for ever. Now it says so and ends. Give the Estimator a
+`model_dir` on a file system that all tasks share.
 """,
     ),
     Rule(
@@ -150,9 +150,9 @@ that it is passed to) would break: change or remove that line first, and give al
         Severity.MANUAL,
         """
 A program that is blocked stays as it is and goes on running on TensorFlow 1.15, so what it imports must run there as
-well. The other programs of its modules are migrated beside it where these modules are only spelled anew, and where what
-it takes of their main files (input functions, say) is (TFM424). This one is not: the message says what would no longer
-be what it was. The findings of the blocked program say what blocks it; once that is gone, all of them are migrated. To
+well. The other programs of its modules are migrated beside it where only names change in these modules, and in what it
+takes of their main files (input functions, say) (TFM424). This one is not: the message says what would no longer be
+what it was. The findings of the blocked program say what blocks it; once that is gone, all of them are migrated. To
 migrate this one before, copy what the other needs to another folder, or give tf-migrate its files without those of the
 blocked program, which then has to keep an old copy of them.
 """,
@@ -163,7 +163,7 @@ blocked program, which then has to keep an old copy of them.
         Severity.REVIEW,
         """
 A migrated program imports a file, beside it or of its own package, that uses TensorFlow and that tf-migrate was not
-given. That file stays as it is: names that TensorFlow 2 has not got raise an error there, and layers that it makes in
+given. That file stays as it is: names that TensorFlow 2 lacks raise an error there, and layers that it makes in
 TensorFlow 1's way are no weights of the new model. Give tf-migrate the folder, so that all files change together.
 """,
     ),
@@ -173,7 +173,7 @@ TensorFlow 1's way are no weights of the new model. Give tf-migrate the folder, 
         Severity.REVIEW,
         """
 `steps` or `max_steps` is a flag whose default is None, or a name that is None somewhere. An Estimator then trained to
-the end of its data. `fit` is told its steps as a number, and a program that is run without one fails at once with a
+the end of its data. `fit` needs its steps as a number, and a program that is run without one fails at once with a
 TypeError or ValueError: give the flag a number. The loop of `--loop custom` takes None as the Estimator did.
 """,
     ),

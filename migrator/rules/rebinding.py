@@ -22,8 +22,8 @@ RULES = (
         "an assignment that cannot be resolved",
         Severity.MANUAL,
         """
-What a name stands for decides what a program trains, so a native model is only written where every value of a name is
-understood. Assignments of all kinds are, and an assignment expression (`:=`) that can be written as a line of its own.
+What a name stands for decides what a program trains, so a native model is only written where every value of a name can
+be resolved. Assignments of all kinds are, and an assignment expression (`:=`) that can be written as a line of its own.
 An assignment expression in a comprehension, a loop's condition or an `elif`, a capture of a `match` statement, and a
 name that is also bound by an `except`, `import`, `def`, `class` or `type` statement are not, unless the name is used in
 that statement alone. Give the value to the name in a line `name = value`, or use another name there. Nor is what no

@@ -109,7 +109,7 @@ makes the dataset an input function, and the loop `Model.fit`. The named line do
         "the batches of a custom training loop",
         Severity.MANUAL,
         """
-`x, y = dataset.make_one_shot_iterator().get_next()` (also of an input function of the file) is understood. Batches that
+`x, y = dataset.make_one_shot_iterator().get_next()` (also of an input function of the file) is supported. Batches that
 are fed to placeholders, other iterators and queues are not: make a `tf.data.Dataset` of the arrays or of a generator
 (`tf.data.Dataset.from_generator`), and take features and labels from its iterator.
 """,
@@ -119,12 +119,12 @@ are fed to placeholders, other iterators and queues are not: make a `tf.data.Dat
         "a cluster that the program creates",
         Severity.MANUAL,
         """
-Understood is between-graph training: `tf.train.ClusterSpec({"ps": ..., "worker": ...})`, a `tf.train.Server` that is
-told its job and index, `if job_name == "ps": server.join()`, and the graph under `tf.train.replica_device_setter`,
-also where `main` makes the server and calls one function that trains (`train(server, cluster)`). It becomes
-ParameterServerStrategy. The hosts stay those of the command line; the first worker is the coordinator now and
-does not train: give the new program one worker more than the old one, and at least two. A `ps_strategy` has no
-counterpart: variables go to the servers in turn. Steps are counted over all workers, by a StopAtStepHook.
+Understood is between-graph training: `tf.train.ClusterSpec({"ps": ..., "worker": ...})`, a `tf.train.Server` with its
+job and index, `if job_name == "ps": server.join()`, and the graph under `tf.train.replica_device_setter`, also where
+`main` makes the server and calls one function that trains (`train(server, cluster)`). It becomes
+ParameterServerStrategy. The hosts stay those of the command line; the first worker is the coordinator now and does not
+train: give the new program one worker more than the old one, and at least two. A `ps_strategy` has no counterpart:
+variables go to the servers in turn. Steps are counted over all workers, by a StopAtStepHook.
 """,
     ),
     Rule(
@@ -158,10 +158,10 @@ read for nothing. Mirrored workers use every batch.
         """
 A loop that builds the same network on every GPU (`for i in range(n): with tf.device("/gpu:%d" % i):`), appends what
 `compute_gradients` gives to a list, and applies the mean once, becomes one network on the whole batch; the replicas of
-a MirroredStrategy divide that batch again, in a training loop of the program's own (`tf-migrate rules TFM736`).
-Understood are the parts of a `tf.split` into as many as there are towers, and batches that each tower draws from one
-iterator, which become one batch. All towers have to share their variables: `variable_scope(..., reuse=i > 0)`,
-`reuse=tf.AUTO_REUSE` inside the loop, or `reuse_variables()`. The named line does something else.
+a MirroredStrategy divide that batch again, in a custom training loop (`tf-migrate rules TFM736`). Understood are the
+parts of a `tf.split` into as many as there are towers, and batches that each tower draws from one iterator, which
+become one batch. All towers have to share their variables: `variable_scope(..., reuse=i > 0)`, `reuse=tf.AUTO_REUSE`
+inside the loop, or `reuse_variables()`. The named line does something else.
 """,
     ),
     Rule(
@@ -213,7 +213,7 @@ something else.
         "unsupported sessions",
         Severity.MANUAL,
         """
-A plain `with tf.Session() as session:` that initializes all variables and trains in one loop is understood, and so is
+A plain `with tf.Session() as session:` that initializes all variables and trains in one loop is supported, and so is
 `with supervisor.managed_session(...) as session:` of a `tf.train.Supervisor`, whose loop asks it whether to stop,
 counts (`for ... in range(n)`), or ends by the global step that it fetched (`while step < n`, `if step >= n: break`):
 that becomes a StopAtStepHook. What the session is asked after the training (an accuracy, say), a graph or a target of
@@ -229,8 +229,7 @@ of eight programs that were tried, which makes n steps; 2.15.1 before in six of 
         Severity.REVIEW,
         """
 The program used several GPUs. Its training is the same on one device that takes the batches of all towers at once; for
-the replicas of a MirroredStrategy a loop of the program's own would be needed, and the finding says what is in its
-way.
+the replicas of a MirroredStrategy a custom loop would be needed, and the finding says what is in its way.
 """,
     ),
     Rule(

@@ -28,13 +28,13 @@ the same but for the spelling, and the file must not do more than before when it
 A train_op assigns the next global step, and nothing says that the learning rate reads the step before. A graph of
 TensorFlow 1 leaves the order open: with the variables of TensorFlow 1.15.5, many steps of two short sessions of BERT's
 `create_optimizer` were trained with the rate of one step later, and not the same ones in both (measured). The new
-program runs in the order of its lines: the rate is that of the step itself, as written.
+program runs in the order of its lines: the learning rate is that of the step itself, as written.
 
-This is said of the linear part of a combined canned Estimator with two optimizers of Keras, whose deep part counts
-the global step, where its rate is computed from that step; a schedule of Keras counts for itself.
+This is said of the linear part of a combined canned Estimator with two optimizers of Keras, whose deep part counts the
+global step, where its learning rate is computed from that step; a schedule of Keras counts for itself.
 
-So `tf-migrate verify` finds another rate in such an original, and may find it not repeatable. To compare the two, put
-the counting under `with tf.control_dependencies([train_op]):` first.
+So `tf-migrate verify` finds another learning rate in such an original, and may find it not repeatable. To compare the
+two, put the counting under `with tf.control_dependencies([train_op]):` first.
 """,
     ),
 )

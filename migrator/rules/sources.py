@@ -58,8 +58,8 @@ instead of the second.
         Severity.ERROR,
         """
 `[tool.tf-migrate]` of pyproject.toml, or `[tf-migrate]` of setup.cfg, holds an unknown key or a value of the wrong
-type. Nothing was done, because nobody would notice that a setting was skipped. The message names the file, the key,
-and the keys that are known there.
+type. Nothing was done: a skipped setting would go unnoticed. The message names the file, the key, and the keys that are
+known there.
 """,
     ),
     Rule(

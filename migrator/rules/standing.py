@@ -37,7 +37,7 @@ is the better way. Functions that compute from their arguments alone (`tf.reduce
 A program of `tf.compat.v1` (what `tf_upgrade_v2` writes, say) that makes a graph and runs it in a session fails on
 TensorFlow 2, where operations run at once: `tf.placeholder() is not compatible with eager execution`, or `The Session
 graph is empty`. `tf.compat.v1.disable_v2_behavior()`, called once after the import of TensorFlow, gives it the default
-graph back. Nothing is told where a file of the project calls that, or makes a graph the default one.
+graph back. Nothing is reported where a file of the project calls that, or makes a graph the default one.
 """,
     ),
 )

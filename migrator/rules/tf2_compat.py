@@ -24,10 +24,10 @@ RULES = (
         "tf.compat.v1 partitioners of a ParameterServerStrategy",
         Severity.MIGRATED,
         """
-`tf.compat.v1.fixed_size_partitioner`, `min_max_variable_partitioner` and `variable_axis_size_partitioner` give the
-same shards as `FixedShardsPartitioner`, `MinSizePartitioner` and `MaxSizePartitioner` of
+`tf.compat.v1.fixed_size_partitioner`, `min_max_variable_partitioner` and `variable_axis_size_partitioner` give the same
+shards as `FixedShardsPartitioner`, `MinSizePartitioner` and `MaxSizePartitioner` of
 `tf.distribute.experimental.partitioners` (compared on 3,000 random shapes), which a ParameterServerStrategy is made
-for. Their arguments stand in another order; keywords are written. An `axis` other than 0 stays, and is told: a
+for. Their arguments stand in another order; keywords are written. An `axis` other than 0 stays, and is reported: a
 ParameterServerStrategy divides the first axis only, and refuses the variable.
 """,
         (

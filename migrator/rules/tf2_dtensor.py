@@ -156,7 +156,7 @@ makes it train to other weights, the right ones.
 A Keras metric without `mesh=` that is updated with DTensors reports nonsense, and no error: an accuracy of 0.5625 came
 out as 0.087 or 0.075 in a `tf.function`, as 4.5 or 6.19 outside of one, and other values in other runs (measured on
 2.15.1 and 2.21, meshes of 8 and of 4 x 2); with `mesh=` it is exact. Where the file has one mesh that the metric can
-see, it is added. Not told of metrics that are updated with numbers (`loss.numpy()`).
+see, it is added. Not reported for metrics that are updated with numbers (`loss.numpy()`).
 """,
     ),
     Rule(

@@ -36,10 +36,10 @@ meaning depends on the last layer, so they are named and left as they are.
 `metric.reset_states()` is `metric.reset_state()`: the older name does not exist on Keras 3. Only what is known to be a
 metric is renamed; `reset_states` of a recurrent layer or a model means something else and stays.
 
-A metric of the program's own with a method `reset_states` has `reset_state` now, which `fit` of both Keras calls. Keras
-3 never calls the older one and sets every variable to zero instead: the smallest value of an epoch, which such a metric
-set to 1e9 between them, was 0.0 from the second epoch on (measured). Where it is not plain what else calls or inherits
-the method (another file, a class with both, a base that is not known), the file gets Keras 2, which calls it.
+A custom metric with a method `reset_states` has `reset_state` now, which `fit` of both Keras calls. Keras 3 never calls
+the older one and sets every variable to zero instead: the smallest value of an epoch, which such a metric set to 1e9
+between them, was 0.0 from the second epoch on (measured). Where it is not plain what else calls or inherits the method
+(another file, a class with both, a base that is not known), the file gets Keras 2, which calls it.
 """,
         (Example("tf.keras.metrics.Mean().reset_states()", "tf.keras.metrics.Mean().reset_state()"),),
     ),

@@ -24,8 +24,8 @@ A file of TensorFlow 2 with a name that only TensorFlow 1 had fails there. Funct
 both names are one object in TensorFlow 2.21. What deals with flags, logs, files and settings, and not with graphs, and
 what computes its result from its arguments alone (`tf.to_float`, `tf.div`, `tf.decode_csv`, and `tf.reduce_sum`,
 `tf.argmax`, `tf.nn.dropout` and others with arguments that are gone), is spelled `tf.compat.v1.X`, where it does the
-same with and without eager execution. All other names of TensorFlow 1 are
-told (TFM270): a graph, a session or a variable of `get_variable` is no part of a TensorFlow 2 program.
+same with and without eager execution. All other names of TensorFlow 1 are reported (TFM270): a graph, a session or a
+variable of `get_variable` is no part of a TensorFlow 2 program.
 """,
         (
             Example("tf.log(keras.Input([1]))", "tf.math.log(keras.Input([1]))"),

@@ -21,8 +21,8 @@ RULES = (
         Severity.MIGRATED,
         """
 `lr=` is `learning_rate=`, and `optimizer.lr` is `optimizer.learning_rate`: Keras 3 knows neither. `decay=` divided the
-rate by `1 + decay * step`. Keras 2 of TensorFlow 2.11 and newer raises ValueError for it, and Keras 3 ignores it with a
-warning (both measured on 2.21): an `InverseTimeDecay` of one step computes the same rates.
+learning rate by `1 + decay * step`. Keras 2 of TensorFlow 2.11 and newer raises ValueError for it, and Keras 3 ignores
+it with a warning (both measured on 2.21): an `InverseTimeDecay` of one step computes the same rates.
 
 `Nadam` and `RMSprop` of TensorFlow 2.10 and older are `legacy.Nadam` and `legacy.RMSprop` of Keras 2 now; the classes
 without `legacy` compute something else (the other optimizers agree to 1e-5). Of Nadam a weight was at 0.8351 after 20

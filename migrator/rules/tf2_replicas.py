@@ -23,7 +23,7 @@ loss as many times too large as there are replicas: 35 instead of 17.5 with two 
 Compute the loss of every example (`reduction=tf.keras.losses.Reduction.NONE`) and divide its sum by the global batch:
 `tf.nn.compute_average_loss(loss, global_batch_size=...)`.
 
-A loss object that is told no reduction averages over the batch. Keras 2 refuses it there with a ValueError ("Please use
+A loss object without a reduction averages over the batch. Keras 2 refuses it there with a ValueError ("Please use
 `tf.keras.losses.Reduction.SUM` or `tf.keras.losses.Reduction.NONE`"), also with one replica. Keras 3 takes it and
 divides by the replicas itself (17.5), so that one more division makes the step too small (8.75) without a word. A file
 with such a loss keeps the Keras that it has.

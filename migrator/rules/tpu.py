@@ -19,7 +19,8 @@ A TPUEstimator becomes a Keras model under `tf.distribute.TPUStrategy`: the reso
 `tf.config.experimental_connect_to_cluster`, `tf.tpu.experimental.initialize_tpu_system`, then the strategy, in whose
 scope the model is made. Where `use_tpu` is a flag, it decides between that and the default strategy when the program
 runs. Batch sizes are those of all cores together, as a TPUEstimator's are, and `fit` divides the batches;
-`iterations_per_loop` becomes `steps_per_execution` (1 without the TPU), and `fit` and `evaluate` are told their steps.
+`iterations_per_loop` becomes `steps_per_execution` (1 without the TPU), and `fit` and `evaluate` get their number of
+steps.
 
 Left out are `CrossShardOptimizer` (gradients are summed over the cores, and each core's loss divided by their number),
 `num_shards`, `initial_infeed_sleep_secs`, and `per_host_input_for_training`: the input function is called once, and
@@ -164,7 +165,7 @@ without a TPU (TFM144).
         Severity.MANUAL,
         """
 `CrossShardOptimizer` takes the mean of the gradients of all cores, and so does the new program. With `reduction=SUM` it
-adds them up: multiply the loss (or the rate, where that is the same) by the number of cores instead, and leave
+adds them up: multiply the loss (or the learning rate, where that is the same) by the number of cores instead, and leave
 `reduction` out.
 """,
         (

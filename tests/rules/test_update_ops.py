@@ -96,7 +96,7 @@ def test_a_list_read_before_all_layers_is_empty() -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_updates_that_run_now_and_then_are_refused(name: str) -> None:
     _, refused = migrated(REFUSED[name])
-    assert any(one.startswith("TFM403:neither loss nor train_op waits") for one in refused)
+    assert any(one.startswith("TFM403:neither the loss nor the train_op depends on these updates") for one in refused)
 
 
 @pytest.mark.parametrize("read", [UPDATES, 'tf.get_collection("update_ops")'])
