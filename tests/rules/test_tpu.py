@@ -259,7 +259,7 @@ def test_what_cannot_go_to_a_tpu_runs_without_where_a_flag_decides() -> None:
 
 CROSS = "    if FLAGS.use_tpu:\n        LINEoptimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer)\n    train_op ="
 OTHERWISE = {
-    "a summed loss": ("error(labels, logits)", "error(labels, logits, reduction=tf.losses.Reduction.SUM)", "the loss is a sum"),
+    "a summed loss": ("error(labels, logits)", "error(labels, logits, reduction=tf.losses.Reduction.SUM)", "is a sum"),
     "another loss": ("    train_op =", CROSS.replace("LINE", "loss = 2.0 * loss\n        "), "more than"),
     "the host in a helper": ("def input_fn", 'def host(p):\n    return p["context"]\n\n\ndef input_fn', "host"),
 }
