@@ -65,18 +65,20 @@ class Result:
 
 
 def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
-    """Migrates the Estimator programs in a project, see `_migrated`.
+    """Migrates the Estimator programs in a project, see `_migrated`; those that are only beside them have no result.
 
     Layouts of "auto" are chosen when all else is known: then the project is migrated once more.
     """
-    results = _migrated(sources, options)
+    beside = {source.path: source.text for source in sources if source.is_beside}
+    sources = [source for source in sources if not source.is_beside]
+    results = _migrated(sources, options, beside)
     layouts = _layouts(options)
     if layouts is not None and layouts.by_size:
         from migrator.migration.mesh.sizes import Room, with_sizes
         from migrator.targets.sizes import memory
 
         room = Room(memory(options.device_memory), *layouts.dimensions[0])
-        results = with_sizes(results, room, lambda chosen: _migrated(sources, replace(options, layouts=chosen)))
+        results = with_sizes(results, room, lambda chosen: _migrated(sources, replace(options, layouts=chosen), beside))
     if layouts is not None and options.style == "module":
         from migrator.migration.mesh.modules import with_modules
 
@@ -84,7 +86,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     return results
 
 
-def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
+def _migrated(sources: Sequence[Source], options: Options, beside: Mapping[Path, str]) -> list[Result]:
     """Migrates the Estimator programs in a project.
 
     Returns one result per source, in order, and then those of files that are written beside them: their sources are
@@ -109,7 +111,7 @@ def _migrated(sources: Sequence[Source], options: Options) -> list[Result]:
 
         trees = _trees()
         texts, findings = migrate_project(
-            everything, options.strategy, options.keras, options.loop, _layouts(options), clusters, trees
+            everything, options.strategy, options.keras, options.loop, _layouts(options), clusters, trees, beside
         )
         estimators = set(around_estimators(everything))
     # A file may have TensorFlow from another one of the project.

@@ -41,7 +41,8 @@ class Everything:
     """All files that were given, those that have nothing to do with a program parsed only when they are asked for.
 
     `remarks` are about what was left out of the files when they were read. `wants_tpus` says that programs which ask
-    for a TPU are to get one. `trees` keeps what is parsed.
+    for a TPU are to get one. `trees` keeps what is parsed. `beside` are texts that the others import,
+    which have nothing of TensorFlow.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Everything:
         wants_tpus: bool = True,
         keras: Keras = KERAS_2,
         trees: Trees[cst.Module] | None = None,
+        beside: Mapping[Path, str] | None = None,
     ) -> None:
         self.trees = trees
         self.wants_tpus = wants_tpus
         self.keras = keras
         self.project = project
         self.texts = texts
+        self.with_beside = {**texts, **(beside or {})}
         self.remarks = remarks or {}
         self.serving: set[cst.CSTNode] = set()  # what is called for the serving functions of all programs
         self._parsed: dict[Path, ParsedFile | None] = {file.path: file for file in project.files}
@@ -92,13 +95,13 @@ class Everything:
     def around(self, file: ParsedFile) -> list[ParsedFile]:
         """The files of the project, and what a file imports, directly or not, that is none of these."""
         known = {one.path for one in self.project.files}
-        further = [self._file(path) for path in around(self.texts, [file.path], every=True) if path not in known]
+        further = [self._file(path) for path in around(self.with_beside, [file.path], every=True) if path not in known]
         return [*self.project.files, *(one for one in further if one is not None)]
 
     def _file(self, path: Path) -> ParsedFile | None:
         if path not in self._parsed:
             try:
-                self._parsed[path] = ParsedFile.parse(path, self.texts[path], self.trees)
+                self._parsed[path] = ParsedFile.parse(path, self.with_beside[path], self.trees)
             except cst.ParserSyntaxError:
                 self._parsed[path] = None
         return self._parsed[path]

@@ -67,16 +67,18 @@ def migrate_project(
     layouts: Layouts | None = None,
     clusters: Clusters = ONE_EVALUATOR,
     trees: Trees[cst.Module] | None = None,
+    beside: Mapping[Path, str] | None = None,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """Returns the new texts of the files that change, and all findings by file. `trees` keeps what is parsed.
 
+    `beside` are the texts of files that these import, which have nothing of TensorFlow and are left alone.
     An error of the tool's own costs the programs that it was met in, which a TFM905 finding says, and no others.
     """
 
     def migrate(
         texts: Mapping[Path, str], trees: Trees[cst.Module] | None = None
     ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-        return _migrate(texts, strategy, keras, loop, layouts, clusters, trees)
+        return _migrate(texts, strategy, keras, loop, layouts, clusters, trees, beside or {})
 
     try:
         return migrate(texts, trees)
@@ -139,6 +141,7 @@ def _migrate(
     layouts: Layouts | None,
     clusters: Clusters,
     trees: Trees[cst.Module] | None,
+    beside: Mapping[Path, str],
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     findings: dict[Path, list[Finding]] = {}
     files = []
@@ -181,7 +184,7 @@ def _migrate(
     if layouts is not None:
         target = with_layouts(target, layouts)
     wants_tpus = strategy in ("auto", "tpu")
-    everything = Everything(project, texts, on_tpus, wants_tpus, GENERATIONS[keras], trees)
+    everything = Everything(project, texts, on_tpus, wants_tpus, GENERATIONS[keras], trees, beside)
     read = read_all(project, everything, places, findings)
     programs, blocked = read.programs, read.blocked
     references = references_to_models(project, everything, programs, places)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,10 @@ class Gathered:
     """What the sources import of each other."""
     shown: Mapping[Path, Path] = field(default_factory=dict)
     """How a path is shown, where it is not as it is."""
+    beside: Mapping[Path, Source] = field(default_factory=dict)
+    """Files that the sources import, which have nothing of TensorFlow: what programs read of them may change there."""
+    beside_of: Edges = field(default_factory=dict)
+    """Which of those a source, or one of those, imports."""
     before: Mapping[Path, Before] = field(default_factory=dict)
     """The files of Python 2, whose sources are what they were converted to."""
 
@@ -97,6 +101,7 @@ def gather(
     told = {spelled[path] for path in concerned} | {path for path, raw in around.items() if is_concerned(raw)}
     programs, imports = _programs(read, around, told)
     sources: dict[Path, Source] = {}
+    beside: dict[Path, Source] = {}
     remarked: dict[Path, Source] = {}
     for path in (*given, *around):
         raw = read[path] if path in read else around.get(path)
@@ -111,6 +116,12 @@ def gather(
             sources[path] = source
         elif MARK in raw:
             remarked[path] = source
+    everything = {**read, **around}
+    beside_of = _imported_by(programs, everything)
+    for path in sorted(set().union(*beside_of.values())):
+        source = decode(path, everything[path], strict=False)
+        if isinstance(source, Source):
+            beside[path] = replace(source, is_beside=True)
     return Gathered(
         tuple(given),
         sources,
@@ -118,8 +129,21 @@ def gather(
         remarked,
         {path: found & sources.keys() for path, found in imports.items() if path in sources},
         shown,
+        beside,
+        beside_of,
         before,
     )
+
+
+def _imported_by(programs: Collection[Path], everything: Mapping[Path, bytes]) -> Edges:
+    """What the files of programs import of all other files, and these of each other."""
+    others = {path for path in everything if path not in programs and not is_notebook(path)}
+    found: dict[Path, frozenset[Path]] = {}
+    new = {path for path in programs if path in everything}
+    while new and others:
+        found.update(edges({path: code_bytes(path, everything[path]) for path in sorted(new)}, others))
+        new = set().union(*(found[path] for path in new)) - found.keys()
+    return found
 
 
 def _programs(

@@ -77,6 +77,8 @@ def parts_of(gathered: Gathered) -> list[list[Source]]:
         chosen = part | support | {path for path in plain if passed[path] & part}
         if any(mentions_tensorflow(sources[path]) for path in part):
             parts.append([source for path, source in sources.items() if path in chosen])
+            imported = below(gathered.beside_of, chosen)
+            parts[-1] += [source for path, source in gathered.beside.items() if path in imported]
     return parts
 
 
@@ -204,6 +206,7 @@ def migrate_part(sources: Sequence[Source], options: Options) -> list[Migrated]:
 
     # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
     unix = [replace(source, text=unified(source.text)) for source in sources]
+    sources = [source for source in sources if not source.is_beside]
     try:
         with seldom_collecting():
             results = migrate(unix, options)

@@ -57,6 +57,8 @@ class Source:
     bom: bool
     notebook: Notebook | None = None
     """Of a notebook, whose text is that of its cells: where they are, see `with_text`."""
+    is_beside: bool = False
+    """Whether it has nothing of TensorFlow, and is only imported by files that do: it stays as it is."""
 
 
 def read(path: Path, *, strict: bool = True) -> Source | Finding:

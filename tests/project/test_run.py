@@ -17,6 +17,7 @@ from migrator.project.run import EngineError, Means, migrate_parts, parts_of
 from migrator.settings import find
 from migrator.source.discovery import discover
 from migrator.source.reading import Source, decode
+from tests.rules.test_each_use import CONFIG, text_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -46,9 +47,23 @@ def test_programs_that_share_nothing_are_apart(tmp_path: Path, monkeypatch: pyte
     gathered = gather(discover([Path()]), find([Path()]), whole=True)
     assert sorted(sorted(str(source.path) for source in part) for part in parts_of(gathered)) == [
         ["a/net.py", "a/train.py", "keras_estimator.py", "run_all.py"],
-        ["a/other.py", "keras_estimator.py"],
+        ["a/other.py", "common.py", "keras_estimator.py"],  # which is beside it, and stays
         ["b/net.py", "b/train.py", "keras_estimator.py", "run_all.py"],
     ]
+
+
+def test_what_a_program_imports_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module without TensorFlow may change what a model_fn reads; it has no outcome of its own."""
+    (tmp_path / "train.py").write_text(text_of("", "config.PARAMS['rate']", "config.double()\n", "import config"))
+    (tmp_path / "config.py").write_text("from deeper import PARAMS, double\n")
+    (tmp_path / "deeper.py").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    parts = parts_of(gather(discover([Path()]), find([Path()]), whole=True))
+    assert [[(str(one.path), one.is_beside) for one in part] for part in parts] == [
+        [("train.py", False), ("config.py", True), ("deeper.py", True)]
+    ]
+    made = migrate_parts(parts, Options(), Means())
+    assert [str(path) for path in made] == ["train.py"] and "class KerasEstimator" in made[Path("train.py")].text
 
 
 @pytest.mark.parametrize("starts", ["fork", "spawn"])
