@@ -79,7 +79,7 @@ class Apart:
             kept = self._own_files(bad) & stays.keys()
             used = [(p, path) for p in good for path in (p.file.path, p.model_file.path) if path in kept]
             for program, path in used:
-                message = f"`{stays[path]}`, whose program is blocked, uses this file: give the others without it"
+                message = f"`{stays[path]}`, whose program is blocked, uses this file: migrate the others without it"
                 bad[id(program)] = partial(_blocked, program, message)
             good = [program for program in good if id(program) not in bad]
             if not good:
@@ -152,7 +152,7 @@ class Apart:
             findings = told()
             for path in changed:
                 other = stays[path]
-                message = f"`{other}`, which stays as it is, uses this file: it runs in TensorFlow 1.15 as well as in 2"
+                message = f"`{other}`, which is unchanged, uses this file: it runs in TensorFlow 1.15 as well as in 2"
                 findings.setdefault(path, []).append(old[path].finding("TFM424", Severity.REVIEW, None, message))
             return texts, findings
         return found
@@ -168,7 +168,9 @@ class Apart:
         lost = not_to_borrow(old.text, new, names, exported)
         if lost is None:
             return None
-        message = f"`{stays[path]}`, whose program is blocked, uses this file, and {lost}: give the others without it"
+        message = (
+            f"`{stays[path]}`, whose program is blocked, uses this file, and {lost}: migrate the others without it"
+        )
         return _Clash(path, message)
 
     def _own(self, program: TrainingProgram, in_the_way: InTheWay) -> Findings:

@@ -208,7 +208,7 @@ def _tell_python_2(relevant: Sequence[Source], findings: dict[Path, list[Finding
             line, name = found[0]
             more = len({name for _, name in found}) - 1
             others = f" (and {more} other name{'s' * (more > 1)})" if more else ""
-            message = f"only Python 2 has `{name}`{others}: `tf-migrate --python2` converts the file first"
+            message = f"`{name}`{others} exists only in Python 2: `tf-migrate --python2` converts the file first"
             findings.setdefault(source.path, []).append(
                 Finding(str(source.path), line, 1, "TFM943", Severity.REVIEW, message)
             )

@@ -45,8 +45,8 @@ def not_given(changed: Sequence[Source], given: Collection[Path]) -> dict[Path, 
 
 def _finding(source: Source, node: ast.stmt, path: Path) -> Finding:
     message = (
-        f"`{path.name}` is imported here, uses TensorFlow and was not given: it stays as it is and was not looked at; "
-        "give tf-migrate the folder"
+        f"`{path.name}` is imported here and uses TensorFlow, but was not given: it was neither read nor "
+        "changed; give tf-migrate the folder"
     )
     return Finding(str(source.path), node.lineno, node.col_offset + 1, CODE, Severity.REVIEW, message)
 

@@ -248,7 +248,7 @@ class _Reader:
         return value
 
     def _wrong(self, name: str, expected: str, value: Any) -> SettingsError:
-        return SettingsError(self.path, name, f"has to be {expected}, not {value!r}")
+        return SettingsError(self.path, name, f"must be {expected}, not {value!r}")
 
 
 def _typed(kind: Any, value: str) -> Any:

@@ -21,12 +21,12 @@ _UNUSED = ("TFM172", "TFM180")
 _SHOWN = 4  # lines of a name, beside the first
 # What to do about names that have no home, by the longest beginning.
 _ADVICE = {
-    "tf.estimator": "Estimators are gone since 2.16; tf-migrate rewrites programs that make one and train it",
+    "tf.estimator": "Estimators are gone since 2.16; tf-migrate rewrites programs that create and train one",
     "tf.keras.estimator": "Estimators are gone since 2.16; train the Keras model itself",
     "tf.contrib": "contrib is gone since TensorFlow 2.0",
     "tf.contrib.learn": "contrib is gone; train a Keras model, or write the program for tf.estimator first",
-    "tf.contrib.learn.datasets": "contrib is gone; tf.keras.datasets and the tensorflow_datasets package have datasets",
-    "tf.contrib.slim": "the tf_slim package has it, for programs that run as TensorFlow 1 code",
+    "tf.contrib.learn.datasets": "contrib is gone; use the datasets of tf.keras.datasets or tensorflow_datasets",
+    "tf.contrib.slim": "use the tf_slim package, in programs that run as TensorFlow 1 code",
     "tf.contrib.layers": "use tf.keras.layers, or the tf_slim package in programs that run as TensorFlow 1 code",
     "tf.contrib.layers.xavier_initializer": "use tf.keras.initializers.GlorotUniform",
     "tf.contrib.layers.l2_regularizer": "use tf.keras.regularizers.L2, with half the scale",
@@ -42,7 +42,7 @@ _ADVICE = {
     "tf.contrib.image": "use tf.image, or tf.raw_ops.ImageProjectiveTransformV3",
     "tf.contrib.training.HParams": "use a dataclass, or types.SimpleNamespace",
     "tf.examples.tutorials.mnist": "use tf.keras.datasets.mnist, or the tensorflow_datasets package",
-    "tf.python.estimator": "Estimators are gone since 2.16; tf-migrate rewrites programs that make one and train it",
+    "tf.python.estimator": "Estimators are gone since 2.16; tf-migrate rewrites programs that create and train one",
 }
 
 
@@ -74,8 +74,8 @@ def eager_sessions(path: Path, text: str) -> list[Finding]:
         return []
     meanings = {one.nodes[-1]: canonical(one.origin) for one in read_names(tree).references}
     message = (
-        "TensorFlow 2 runs operations at once, and this session finds an empty graph: call "
-        "`tf.compat.v1.disable_v2_behavior()` after the import of TensorFlow"
+        "TensorFlow 2 runs eagerly, so this session gets an empty graph: call "
+        "`tf.compat.v1.disable_v2_behavior()` after importing TensorFlow"
     )
     return [
         Finding(str(path), own.place.lineno, own.place.col_offset + 1, EAGER, Severity.MANUAL, message)
@@ -96,7 +96,7 @@ def makes_graphs(texts: Iterable[str]) -> bool:
 def _finding(path: Path, one: Standing) -> Finding:
     if one.keywords:
         words = " and ".join(f"`{word}`" for word in one.keywords)
-        message = f"`{one.name}` has no {words} in TensorFlow 2.21: `{one.to}` has" + _also(one)
+        message = f"`{one.name}` has no {words} in TensorFlow 2.21: use `{one.to}`" + _also(one)
         return Finding(str(path), one.line, one.column, ARGUMENT, Severity.MANUAL, message)
     what = f"write `{one.to}`" if one.to is not None else _advice(one.name)
     message = f"`{one.name}` is not in TensorFlow 2.21: {what}" + _also(one)
@@ -117,4 +117,4 @@ def _advice(name: str) -> str:
         if name in _ADVICE:
             return _ADVICE[name]
         name = name.rpartition(".")[0]
-    return "it is gone without a successor of that name"
+    return "it is gone without a successor"

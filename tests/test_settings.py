@@ -80,12 +80,12 @@ def test_a_section_belongs_to_its_command(tmp_path: Path) -> None:
     [
         ("stict = true", "`stict`: unknown setting; known here: codes, more, programs, some-rate, strict, style"),
         ("some_rate = 1", "`some_rate`: unknown setting"),
-        ("strict = 1", "`strict`: has to be true or false, not 1"),
-        ('some-rate = "fast"', "`some-rate`: has to be a number, not 'fast'"),
-        ('style = "mine"', "`style`: has to be one of auto, native, not 'mine'"),
-        ('codes = "TFM1"', "`codes`: has to be a list, not 'TFM1'"),
-        ("codes = [1]", "`codes[0]`: has to be a string, not 1"),
-        ("programs.a = 1", "`programs.a`: has to be a table, not 1"),
+        ("strict = 1", "`strict`: must be true or false, not 1"),
+        ('some-rate = "fast"', "`some-rate`: must be a number, not 'fast'"),
+        ('style = "mine"', "`style`: must be one of auto, native, not 'mine'"),
+        ('codes = "TFM1"', "`codes`: must be a list, not 'TFM1'"),
+        ("codes = [1]", "`codes[0]`: must be a string, not 1"),
+        ("programs.a = 1", "`programs.a`: must be a table, not 1"),
         ("programs.a.steps = 2", "`programs.a.entry`: is missing"),
         ('programs.a = {entry = "a", step = 2}', "`programs.a.step`: unknown setting; known here: arguments, entry"),
         ("strict = ", "is not TOML"),
@@ -103,7 +103,7 @@ def test_what_cannot_be_understood_is_refused(tmp_path: Path, line: str, said: s
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[tf-migrate]\nstrict = perhaps\n", "`strict`: has to be true or false, not 'perhaps'"),
+        ("[tf-migrate]\nstrict = perhaps\n", "`strict`: must be true or false, not 'perhaps'"),
         ("[tf-migrate]\nnew = 1\n", "`new`: unknown setting"),
         ("[tf-migrate]\nstrict = 1\nstrict = 0\n", "already exists"),
         ("[tf-migrate]\n[tool:tf-migrate]\n", "are the same section"),

@@ -41,7 +41,7 @@ _GRAPHS_SWITCHES = ("tf.disable_v2_behavior", "tf.disable_eager_execution")
 _ELSEWHERE = (Kind.NONE, Kind.SUPPORT, Kind.SLIM)
 _HOROVOD = HOROVOD.partition(".")[0]
 _ESTIMATORS = "tensorflow_estimator"  # the package, which newer versions of TensorFlow do not need
-_BY_HAND = "take it out by hand"
+_BY_HAND = "remove it by hand"
 _OF_MODULES = frozenset(("__file__", "__name__", "__doc__", "__path__", "__spec__", "__builtins__"))
 COMMENT = "  # before TensorFlow: it chooses Keras 2"
 # Imports that may stand before the support file's: they do not import TensorFlow.
@@ -252,7 +252,9 @@ class _File:
             self._delete(star)
             return
         of_it = f" ({', '.join(f'`{name}`' for name in sorted(left))})" if left and not self.stars.unknown else ""
-        self._block(star, "TFM156", f"`import *` from {star.module}: import by name what the file uses of it{of_it}")
+        self._block(
+            star, "TFM156", f"`import *` from {star.module} is unsupported: import by name what the file uses{of_it}"
+        )
 
     # -- what the file is ----------------------------------------------------------------------------------------
 
@@ -332,7 +334,7 @@ class _File:
         node = reference.nodes[-1]
         if name != HOROVOD:
             self._stay(reference)
-            self._block(reference.nodes[0], "TFM157", f"`{name}` is Horovod's, and nothing stands for it: {_BY_HAND}")
+            self._block(reference.nodes[0], "TFM157", f"`{name}` of Horovod is unsupported: {_BY_HAND}")
             return
         if self._through_project(reference):
             return  # the other file has it
@@ -364,7 +366,7 @@ class _File:
         for node in ast.walk(self.names.tree) if self.handed.names else ():
             if isinstance(node, ast.Attribute) and node not in known and _last(node.value) in self.handed.names:
                 if node.attr not in OF_HOROVOD:
-                    what = f"`{ast.unparse(node)}` is Horovod's, it seems, and nothing stands for it: {_BY_HAND}"
+                    what = f"`{ast.unparse(node)}` seems to be Horovod's, and is unsupported: {_BY_HAND}"
                     self._block(node, "TFM157", what)
 
     def _of_two(self, reference: Reference, name: str) -> None:
@@ -555,7 +557,7 @@ class _File:
             return False
         self._delete(statement)
         self._left(reference)
-        self._remark(statement, "TFM168", f"`{name}` is left out: the support file runs on what it turns off")
+        self._remark(statement, "TFM168", f"`{name}` is dropped: the support file needs what it turns off")
         return True
 
     def _late_gradients(self) -> None:
@@ -564,8 +566,9 @@ class _File:
         meanings = {reference.nodes[-1]: canonical(reference.origin) for reference in self.names.references}
         for call in late_gradients(self.names.tree, meanings):
             message = (
-                "these gradients wait for another update: in TensorFlow 1 they may read the weights after it, now they "
-                "read those that the loss was computed with; for the new weights, compute the loss after the update"
+                "these gradients wait for another update: TensorFlow 1 may have read the weights after it, "
+                "now they read those that the loss was computed with; for the new weights, compute the loss "
+                "after the update"
             )
             self._remark(call, "TFM184", message)
 
@@ -581,7 +584,7 @@ class _File:
         self.result.eager = self._is_eager()
         for call in needing if not in_driver else ():
             message = (
-                f"`{meanings[call.func]}` needs a graph, and TensorFlow 2 runs operations at once: put it into `with "
+                f"`{meanings[call.func]}` needs a graph, but TensorFlow 2 runs eagerly: put it into `with "
                 "tf.get_default_graph().as_default():`"
             )
             self.result.of_graphs.append(self._problem(call.func, "TFM158", message))
@@ -594,8 +597,8 @@ class _File:
         for own in sessions:
             if own.function is None or own.runs_estimators or own.is_given:
                 message = (
-                    "this is for a session of the program's own: put what belongs to it into `with "
-                    "tf.get_default_graph().as_default():`, for TensorFlow 2 runs operations at once"
+                    "this belongs to a session of the program, but TensorFlow 2 runs eagerly: put all of it "
+                    "into `with tf.get_default_graph().as_default():`"
                 )
                 self._remark(own.place, "TFM158", message)
                 continue
@@ -1092,14 +1095,15 @@ def _gone_message(name: str) -> str:
     public = name if name.startswith("tensorflow_estimator") else name.replace("tf.python.", "tensorflow.python.")
     if "BoostedTrees" in name or "boosted_trees" in name:
         return (
-            f"`{public}` is gone from TensorFlow 2.21: train boosted trees by another library, TF Decision Forests say"
+            f"`{public}` is gone from TensorFlow 2.21: train boosted trees with another library, such as TF "
+            "Decision Forests"
         )
     unknown = name.startswith("tf.estimator.") and name not in SUPPLIED and not name.endswith("V2")
     near = difflib.get_close_matches(name, SUPPLIED, 1, 0.94) if unknown else []
     if near:  # of this module all names are known
-        return f"`{public}` is in no TensorFlow 1.15 either: write `{near[0]}`, if that is meant"
+        return f"`{public}` does not exist in TensorFlow 1.15: did you mean `{near[0]}`?"
     if not is_public(name):
-        return f"`{public}` is gone from TensorFlow 2.21, and nothing stands for it: replace it by hand"
+        return f"`{public}` is gone from TensorFlow 2.21 without a successor: replace it by hand"
     told = advice(name)
     package = f"; `pip install {told.package}`" if told.package else ""
-    return f"`{public}` is gone from TensorFlow 2.21: replace it by hand by {told.text}{package}"
+    return f"`{public}` is gone from TensorFlow 2.21: replace it with {told.text}{package}"

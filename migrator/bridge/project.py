@@ -47,12 +47,12 @@ from migrator.targets.clusters import ONE_EVALUATOR, Clusters
 
 _SHAPES = re.compile(r"\.value\b|\bDimension\b|\.dims\b")
 _NOT_IN_KERAS = (
-    "`tf.keras` has no such name: replace it by hand. The package beside TensorFlow 2.21 is Keras 3, which has no "
-    "sessions"
+    "`tf.keras` does not have it: replace it by hand. The keras package of TensorFlow 2.21 is Keras 3, which "
+    "has no sessions"
 )
 _KERAS_MOVED = (
-    "`keras` is TensorFlow's now, `tf.compat.v1.keras` on Keras 2 (install tf_keras): the package itself is Keras 3, "
-    "which has no sessions"
+    "`keras` is now `tf.compat.v1.keras` on Keras 2 (install tf_keras): the package itself is Keras 3, which "
+    "has no sessions"
 )
 # Names of the support file that train on parameter servers.
 _ON_SERVERS = frozenset(("Estimator", "train_and_evaluate"))
@@ -264,7 +264,7 @@ class _Project:
             self.result.add(path, problem, Severity.REVIEW)
         self._tell_slim({path: bridged})
         message = (
-            "no program here imports this file: its names are those of tf.compat.v1 now, and what imports it has to "
+            "no program here imports this file: it now uses the names of tf.compat.v1, so its importers must "
             "call `tf.compat.v1.disable_v2_behavior()` first"
         )
         self.result.add(path, Problem(1, 1, "TFM185", message), Severity.REVIEW)
@@ -349,8 +349,8 @@ class _Project:
     def _tell_shared(self, start: Path, made: ast.AST, other: Path) -> None:
         """Tells of a program of sessions that stays: another form has changed what it uses of a file."""
         message = (
-            f"this program stays as it is: it uses `{other}`, which is changed for one with an Estimator: give each a "
-            "file of its own, or migrate both with --style bridge"
+            f"this program is unchanged: it uses `{other}`, which changes for a program with an Estimator: "
+            "give each its own file, or migrate both with --style bridge"
         )
         self.result.add(start, _problem(made, "TFM148", message), Severity.MANUAL)
 
@@ -484,7 +484,7 @@ class _Project:
             lambda symbol: self._is_by_driver(path, symbol),
         )
         for name, line in keras.left:
-            bridged.blocking.append(Problem(line, 1, "TFM157", f"`{name}` is of Keras 2, and {_NOT_IN_KERAS}"))
+            bridged.blocking.append(Problem(line, 1, "TFM157", f"`{name}` belongs to Keras 2, and {_NOT_IN_KERAS}"))
         for one in bridged.missing:
             if self._comes_to(path, one):
                 bridged.blocking.append(one.problem)
@@ -688,9 +688,9 @@ class _Project:
                     else "graph and its sessions, as TensorFlow 2.21 has them"
                 )
                 message = f"the program keeps its {kept} in tf.compat.v1"
-                message += f"; {runs} has what it lacks" if needed else ""
+                message += f"; {runs} adds what is missing there" if needed else ""
             if any(HOROVOD in self.texts[path] for path in reaches[start]):
-                message += "; the workers of TF_CONFIG take the place of Horovod's (TFM186)"
+                message += "; the workers of TF_CONFIG replace Horovod's (TFM186)"
             message += self._why(reaches[start])
             self._tell_clusters(start, makers[start][0], used)
             for node in makers[start] if not graphs else makers[start][:1]:
@@ -699,11 +699,11 @@ class _Project:
     def _tell_clusters(self, start: Path, made: ast.AST, used: Collection[str]) -> None:
         """Says what of that which is asked for clusters the support file does."""
         if self.clusters.coordinates and "train_and_evaluate" in used:
-            message = "on a cluster the coordinator evaluates each new checkpoint, and the others wait"
+            message = "on a cluster the coordinator evaluates each new checkpoint, while the workers wait"
             self.result.add(start, _problem(made, "TFM753", message), Severity.REVIEW)
         if "start_servers" in used:
             servers = f"{self.clusters.workers} worker(s) and {self.clusters.ps} parameter server(s)"
-            message = f"without TF_CONFIG {servers} start in the process"
+            message = f"without TF_CONFIG, {servers} start in this process"
             self.result.add(start, _problem(made, "TFM754", message), Severity.REVIEW)
 
     def _write_support(self, file: Path, used: Collection[str]) -> str:
@@ -718,8 +718,8 @@ class _Project:
             missing = ", ".join(sorted(set(used) - held_by(before or "")))
             other = ", ".join(in_the_way(before or "", used))
             return (
-                f"`{file}` lacks {missing}, and its {other} is not what they need: move the file away, run again, and "
-                "merge your changes into the new one"
+                f"`{file}` lacks {missing}, and its {other} is changed or too old: move the file "
+                "away, run again, and merge your changes into the new one"
             )
         if text != before:
             self.result.texts[file] = text
@@ -752,7 +752,7 @@ class _Project:
         return free(NAME, taken)
 
     def _tell_slim(self, done: Mapping[Path, Bridged]) -> None:
-        message = "tf_slim has what this program uses of tf.contrib: pip install tf_slim"
+        message = "tf_slim replaces tf.contrib here: pip install tf_slim"
         for path, bridged in done.items():
             if bridged.slim:
                 self.result.add(path, Problem(1, 1, "TFM167", message), Severity.REVIEW)
@@ -764,16 +764,16 @@ class _Project:
             if edge.importer in done or "tensorflow" not in self.texts[edge.importer]:
                 continue
             message = (
-                f"this file stays TensorFlow 1 code, and `{edge.imported.name}`, which it imports, runs on "
-                "TensorFlow 2 now: import tensorflow.compat.v1 as tf"
+                f"this file stays TensorFlow 1 code, but `{edge.imported.name}`, which it imports, now "
+                "runs on TensorFlow 2: import tensorflow.compat.v1 as tf"
             )
             self.result.add(edge.importer, Problem(1, 1, "TFM158", message), Severity.REVIEW)
 
     def _tell_readers_of_graphs(self) -> None:
         """Files that read graphs which Estimators of TensorFlow 1 wrote beside their checkpoints."""
         message = (
-            "no `.meta` file is written beside an Estimator's checkpoints now: if it is one of those, use one that "
-            "TensorFlow 1 wrote, or build the graph with the model_fn"
+            "Estimators no longer write a `.meta` file beside their checkpoints: use one that TensorFlow 1 "
+            "wrote, or build the graph with the model_fn"
         )
         for path in self.imports.trees.keys() - self.readers_of_graphs:
             read = [one for one in self._read(path).references if canonical(one.origin) == _READS_A_GRAPH]
@@ -790,7 +790,7 @@ class _Project:
         if not found:
             return ""
         told = "; ".join(f"{f.code} at {f.path}:{f.line} ({_short(f.message)})" for f in found[:2])
-        return f". A native program is blocked by {told}" + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+        return f". The native form is blocked by {told}" + (f" and {len(found) - 2} more" if len(found) > 2 else "")
 
 
 def _settings_for(clusters: Clusters) -> dict[str, str]:

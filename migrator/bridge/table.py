@@ -689,15 +689,15 @@ SUPPLIED.update(
 )
 #: Packages that need TensorFlow 1, and what to do about each.
 LIBRARIES = {
-    "tensor2tensor": "it is not maintained any more; copy what the program uses of it into the project",
-    "adanet": "it makes Estimators of TensorFlow 1",
+    "tensor2tensor": "it is no longer maintained; copy what the program uses into the project",
+    "adanet": "it creates Estimators of TensorFlow 1",
     "tensorflowonspark": "it starts Estimators of TensorFlow 1",
     "tf_yarn": "it starts Estimators of TensorFlow 1",
-    "npu_bridge": "it is made for Ascend's TensorFlow 1",
-    "kfac": "it is made for TensorFlow 1",
-    "tensorflow_ranking": "its heads make Estimators of TensorFlow 1",
+    "npu_bridge": "it requires Ascend's TensorFlow 1",
+    "kfac": "it requires TensorFlow 1",
+    "tensorflow_ranking": "its heads create Estimators of TensorFlow 1",
     "sonnet": "its modules of TensorFlow 1 (version 1) are not those of TensorFlow 2 (version 2)",
-    "tensorforest": "it is made for TensorFlow 1",
+    "tensorforest": "it requires TensorFlow 1",
 }
 #: Symbols of tensorflow_hub that are gone since TensorFlow 2.16.
 OF_HUB = {

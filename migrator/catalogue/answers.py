@@ -14,8 +14,8 @@ _MEANING = {
     Answer.RENAMED: "the same under another name of TensorFlow 2.21, which the codemod writes",
     Answer.COMPAT: "`tf.compat.v1.X`; where a rule knows it, the native form is a Keras or TensorFlow 2 call",
     Answer.SUPPORT: "a class or function of `keras_estimator.py`, the project's own file ([TFM155](TFM155.md))",
-    Answer.LIBRARY: "a package of its own, `tf_slim` most often",
-    Answer.GONE: "nothing is like it: the finding (TFM156) says what to do instead",
+    Answer.LIBRARY: "a separate package, usually `tf_slim`",
+    Answer.GONE: "no equivalent: the finding (TFM156) says what to do instead",
 }
 _HEAD = """\
 # Every name of TensorFlow 1.15

@@ -188,8 +188,8 @@ def _plan(order: Order, folder: Path, facts: Mapping[str, Any]) -> _Plan:
     ]
     slots = [(weight, slot) for weight, slot in facts["slots"]]
     found = match(tensors, weights, slots, facts["optimizer"], order.names)
-    remarks = [("TFM862", f"`{name}` has no counterpart in the program") for name in found.alone]
-    remarks += [("TFM862", f"`{name}` holds no numbers") for name in facts["tf1"]["other"]]
+    remarks = [("TFM862", f"`{name}` does not exist in the program") for name in found.alone]
+    remarks += [("TFM862", f"`{name}` is not numeric") for name in facts["tf1"]["other"]]
     if order.keras is not None:
         return _Plan(found, tensors, _back_values(folder, found, values, facts), remarks)
     if order.out is None and facts["folder"] is None:

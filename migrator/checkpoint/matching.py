@@ -191,9 +191,9 @@ def match(
             inert += unread
         if wanted and _order(optimizer) and not any(stored_slots.get(name) for name, _ in pairs):
             kind = optimizer["kinds"][0]
-            raise CheckpointError("TFM864", f"the program's {kind} has slots, and the checkpoint holds none")
+            raise CheckpointError("TFM864", f"the program's {kind} has slots, but the checkpoint has none")
         if step is None:
-            raise CheckpointError("TFM861", f"the checkpoint holds no `{STEP}`, which the optimizer counts from")
+            raise CheckpointError("TFM861", f"the checkpoint has no `{STEP}`, from which the optimizer counts")
         entries.append(Entry(ITERATIONS, (step,)))
         for name in powers:
             which = _POWER.fullmatch(name)
@@ -277,7 +277,7 @@ def _misfit(found: name_map.NameMap, originals: Sequence[Variable], weights: Seq
         shown = ", ".join(f"{name} {list(theirs[name].shape)}" for name in found.only_migrated)
         more = ", ".join(f"{name} {list(ours[name].shape)}" for name in found.only_original)
         told = f"; left over in the checkpoint: {more}" if more else ""
-        return CheckpointError("TFM861", f"the checkpoint has nothing for {shown}{told}")
+        return CheckpointError("TFM861", f"the checkpoint has no values for {shown}{told}")
     if found.only_original:
         shown = ", ".join(f"{name} {list(ours[name].shape)}" for name in found.only_original)
         return CheckpointError("TFM862", f"the program has no weight for {shown}")
@@ -297,7 +297,7 @@ def _slots(
     order = _order(optimizer)
     if order is None:
         if slots:
-            raise CheckpointError("TFM864", f"slots of the optimizer {kinds[0]} are not known")
+            raise CheckpointError("TFM864", f"the slots of the optimizer {kinds[0]} are unknown")
         return [], []
     by_name = {_BY_NAME[last]: one for one in stored if (last := one.rpartition("/")[2]) in _BY_NAME}
     averages = [one for one in stored if "ExponentialMovingAverage" in one.rpartition("/")[2]]
@@ -305,7 +305,9 @@ def _slots(
     if _AVERAGE in slots:
         if len(averages) != 1:
             told = ", ".join(averages) or "none"
-            raise CheckpointError("TFM864", f"the program keeps a moving average of `{name}`, the checkpoint {told}")
+            raise CheckpointError(
+                "TFM864", f"the program keeps a moving average of `{name}`, but the checkpoint {told}"
+            )
         entries.append(_entry(tensors, averages[0], f"slot:{weight}|{_AVERAGE}"))
     stored = [one for one in stored if one not in averages]
     found = by_name if by_name else dict(zip(order, stored))
@@ -323,7 +325,9 @@ def _slots(
         transforms: tuple[Transform, ...] = ()
         if "SGD" in kinds and not optimizer["own_step"]:
             if not optimizer["rate"]:
-                raise CheckpointError("TFM864", "Keras' momentum is scaled by the rate, which is not one number here")
+                raise CheckpointError(
+                    "TFM864", "Keras' momentum is scaled by the learning rate, which is not constant here"
+                )
             transforms = (Scale(-optimizer["rate"]),)
         entries.append(_entry(tensors, source, f"slot:{weight}|{slot}", transforms))
     return entries, inert

@@ -19,8 +19,8 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command(
-    short_help="Carry a TensorFlow 1 checkpoint over to a migrated program, or back.",
-    epilog="Exit code: 0 every tensor was carried over and read back, 2 not.",
+    short_help="Convert a TensorFlow 1 checkpoint for a migrated program, or back.",
+    epilog="Exit code: 0 every tensor was converted and read back, 2 not.",
 )
 @click.argument("checkpoint", type=_PATH)
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -29,18 +29,18 @@ _PATH = click.Path(path_type=Path)
     "-o",
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write to; the one that PROGRAM looks into when left out.",
+    help="Folder to write to. Default: the one that PROGRAM reads.",
 )
 @click.option("--back", is_flag=True, help="CHECKPOINT is of the migrated PROGRAM; write one of TensorFlow 1.")
 @click.option(
     "--like",
     type=_PATH,
-    help="With --back: a checkpoint of the TensorFlow 1 program, which says how its variables are called.",
+    help="With --back: a checkpoint of the TensorFlow 1 program, for the names of its variables.",
 )
 @click.option(
     "--name-map",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON object from TensorFlow 1 variable names to weight names of PROGRAM, where the order does not tell.",
+    help="JSON object from TensorFlow 1 variable names to weight names of PROGRAM, if their order does not match.",
 )
 def command(
     checkpoint: Path,
@@ -63,7 +63,7 @@ def command(
     if back and (like is None or out is None):
         raise click.UsageError("--back needs --like, a checkpoint of the TensorFlow 1 program, and -o")
     if like is not None and not back:
-        raise click.UsageError("--like belongs to --back")
+        raise click.UsageError("--like requires --back")
     names = _read_names(name_map) if name_map is not None else {}
     try:
         python = migrated_python(lambda line: click.echo(line, err=True))
@@ -103,6 +103,6 @@ def _show(carried: Carried) -> None:
         click.echo(f"{code} {message}")
     different = [row for row in carried.rows if not row.equal]
     for one in different:
-        click.echo(f"TFM868 `{one.tf1 or one.keras}` was read back with other values", err=True)
+        click.echo(f"TFM868 `{one.tf1 or one.keras}` was read back with different values", err=True)
     if not different:
         click.echo(f"{len(rows)} tensors, paired by {carried.how}: all equal. Written: {carried.prefix}")

@@ -8,7 +8,7 @@ from migrator.cli.extras import verify_extra
 from migrator.report.outcome import ExitCode
 
 
-@click.command(short_help="Make the TensorFlow environments that verify needs.")
+@click.command(short_help="Create the TensorFlow environments that verify needs.")
 def command() -> None:
     """Make the environments of the original and the migrated program, and print their interpreters.
 
@@ -32,7 +32,7 @@ def command() -> None:
         click.echo(f"Note: {error}", err=True)
         return
     if first is None:
-        click.echo("Note: no Python 3.7 was found, and so no environment with TensorFlow 1.15.5 is made.", err=True)
+        click.echo("Note: no Python 3.7 was found, so no environment with TensorFlow 1.15.5 is created.", err=True)
     else:
         click.echo(f"1.15.5    {first}")
 

@@ -33,7 +33,7 @@ def verify_extra() -> Iterator[None]:
     `CannotRunHere` on Windows and on Python 3.9, which only the codemod knows.
     """
     if sys.platform == "win32":
-        raise CannotRunHere("programs are run on Linux only; on Windows use its Linux subsystem (WSL)")
+        raise CannotRunHere("programs run on Linux only; on Windows use WSL")
     if sys.version_info < (3, 10):
         raise CannotRunHere("this command needs Python 3.10 or newer; on Python 3.9 only migrating works")
     try:

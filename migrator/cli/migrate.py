@@ -80,33 +80,32 @@ class Settings:
 @click.command(
     cls=DefaultCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit code: 0 nothing left to do, or all migrated; 1 --check would change a file, a program is "
-    "blocked, or a name stands that TensorFlow 2.21 lacks; 2 wrong usage, or a file could not be read or written. A "
-    "path that is named like a command is given as ./verify.",
+    epilog="Exit code: 0 nothing left to do, or all migrated; 1 --check would change a file, a program is blocked, "
+    "or a name remains that TensorFlow 2.21 lacks; 2 wrong usage, or a file could not be read or written. "
+    "Write a path that is named like a command as ./verify.",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(path_type=Path))
-@click.option("--diff", is_flag=True, help="Show what would change, as a patch on stdout; leave the files alone.")
-@click.option("--check", is_flag=True, help="Leave the files alone; exit with 1 if one would change.")
+@click.option("--diff", is_flag=True, help="Show the changes as a patch on stdout; do not write files.")
+@click.option("--check", is_flag=True, help="Do not write files; exit with 1 if one would change.")
 @click.option(
     "--staged",
     is_flag=True,
-    help="Write only the files that the next git commit changes (below PATH, if one is given); the rest of the project "
-    "is read.",
+    help="Write only files of the next git commit (below PATH, if given); the rest of the project is read.",
 )
 @click.option("--force", is_flag=True, help="Overwrite files even if git does not have their content.")
-@click.option("--backup", is_flag=True, help="Keep what is overwritten beside it, as train.py.orig.")
+@click.option("--backup", is_flag=True, help="Keep each overwritten file as train.py.orig.")
 @click.option(
     "--out",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Leave PATH alone, and write all of it to a new folder: the files as they are, and the new ones.",
+    help="Leave PATH unchanged, and write everything to a new folder: unchanged files and migrated ones.",
 )
 @click.option(
     "--try",
     "tries",
     is_flag=True,
-    help="Run each bridged program in a copy of its project, until its models are built or its session has taken a "
-    "step, and leave those that fail as they are. Needs the environment of migrated programs.",
+    help="Run each bridged program in a copy of its project until its models are built or its session has taken a "
+    "step, and leave those that fail unchanged. Needs the environment of migrated programs.",
 )
 @click.option(
     "--verify",
@@ -119,101 +118,100 @@ class Settings:
     type=click.Choice(STRATEGIES),
     default="auto",
     show_default=True,
-    help="The tf.distribute strategy of the new programs; auto takes that of the RunConfig, or what TF_CONFIG asks for "
-    "when they run.",
+    help="The tf.distribute strategy of the new programs; auto uses that of the RunConfig, or what TF_CONFIG asks "
+    "for at run time.",
 )
 @click.option(
     "--style",
     type=click.Choice(STYLES),
     default="auto",
     show_default=True,
-    help="The form of models: native Keras layers, or bridge (all code stays, and runs through a file beside it); auto "
-    "takes the bridge for programs whose native form is blocked. With --strategy dtensor also module: a tf.Module, its "
-    "optimizer and its steps by hand, without Keras.",
+    help="The form of models: native Keras layers, or bridge (the code stays, and runs on a file beside it); auto "
+    "uses the bridge for programs whose native form is blocked. With --strategy dtensor also module: a "
+    "tf.Module with its own optimizer and steps, without Keras.",
 )
 @click.option(
     "--keras",
     type=click.Choice(KERAS),
     default="2",
     show_default=True,
-    help="The generation of Keras that the new programs run on: 2 (tf_keras) for every strategy, or 3 for one device "
-    "(with --loop custom also for mirrored replicas and workers).",
+    help="The Keras version of the new programs: 2 (tf_keras) for every strategy, or 3 for one device (with "
+    "--loop custom also for mirrored replicas and workers).",
 )
 @click.option(
     "--loop",
     type=click.Choice(LOOPS),
     default="fit",
     show_default=True,
-    help="What trains: Model.fit, or a custom loop of strategy.run, for one device or replicas in step.",
+    help="The training loop: Model.fit, or a custom loop of strategy.run, for one device or synchronous replicas.",
 )
 @click.option(
     "--evaluate-on",
     type=click.Choice(EVALUATE_ON),
     default="evaluator",
     show_default=True,
-    help="Who evaluates the checkpoints of a training on a cluster: the evaluator task, beside the training, or the "
-    "coordinator (the chief), while the others wait.",
+    help="Who evaluates the checkpoints of a training on a cluster: the evaluator task, in parallel with the "
+    "training, or the coordinator (the chief), while the others wait.",
 )
 @click.option(
     "--servers",
     default="",
     metavar="worker=N,ps=M",
-    help="With parameter servers: so many servers start in the program's own process where TF_CONFIG names no cluster; "
-    "the coordinator evaluates.",
+    help="With parameter servers: if TF_CONFIG names no cluster, start this many servers in the program's own "
+    "process; the coordinator evaluates.",
 )
 @click.option(
     "--mesh",
     default="",
     metavar="NAME=SIZE",
-    help="With --strategy dtensor: a dimension of the mesh beside `batch`, as in model=2; more with commas.",
+    help="With --strategy dtensor: a mesh dimension beside `batch`, such as model=2; separate several with commas.",
 )
 @click.option(
     "--layout",
     "layouts",
     multiple=True,
     metavar="PATTERN=DIMENSIONS",
-    help="With --strategy dtensor: what the axes of variables are divided over, as in dense.*kernel=unsharded,model; "
-    "may be given several times. `auto` chooses them from sizes, see --device-memory.",
+    help="With --strategy dtensor: the mesh dimensions of a variable's axes, such as "
+    "dense.*kernel=unsharded,model; may be given several times. `auto` chooses them by size, see "
+    "--device-memory.",
 )
 @click.option(
     "--device-memory",
     default="",
     metavar="SIZE",
-    help="With --layout auto: what a device has room for, as in 16GiB. The fewest variables are divided whose weights, "
-    "slots and gradients fit.",
+    help="With --layout auto: the memory of a device, such as 16GiB. As few variables are sharded as needed to "
+    "fit their weights, slots and gradients.",
 )
 @click.option(
     "--python2",
     is_flag=True,
-    help="Convert the Python 2 files in PATH to Python 3 first, those without TensorFlow as well. Needs "
+    help="Convert the Python 2 files in PATH to Python 3 first, including those without TensorFlow. Needs "
     "tf-migrate[python2].",
 )
+@click.option("--select", "select", metavar="CODES", help="Report only these codes, or prefixes of codes: TFM2,TFM415.")
 @click.option(
-    "--select", "select", metavar="CODES", help="Report only these codes, or beginnings of codes: TFM2,TFM415."
-)
-@click.option(
-    "--ignore", "ignore", metavar="CODES", help="Accept these codes: they are not reported, and fail nothing."
+    "--ignore", "ignore", metavar="CODES", help="Accept these codes: do not report them, and do not fail on them."
 )
 @click.option(
     "--baseline",
     type=_FILE,
-    help="A file of findings that are accepted: only what is not in it is reported, and fails.",
+    help="A file of accepted findings: only others are reported, and fail.",
 )
 @click.option(
-    "--write-baseline", type=_FILE, help="Write what stands in the way now to a file, for --baseline; exit with 0."
+    "--write-baseline", type=_FILE, help="Write the current blocking findings to a file, for --baseline; exit with 0."
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=0),
     default=0,
-    show_default="as many as there are processors",
-    help="How many processes do the work.",
+    show_default="the number of processors",
+    help="Number of worker processes.",
 )
 @click.option(
     "--cache/--no-cache",
     default=True,
     envvar="TF_MIGRATE_CACHE",
-    help="Take what this version made of the same files before from the user's cache. Default: on; the variable "
+    help="Reuse results of this version for unchanged files from the user's cache. Default: on; "
     "TF_MIGRATE_CACHE=0 turns it off.",
 )
 @click.option(
@@ -222,10 +220,10 @@ class Settings:
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="Form of the report: lines for people, JSON, SARIF 2.1.0, commands of GitHub workflows, or JUnit XML.",
+    help="Format of the report: text, JSON, SARIF 2.1.0, GitHub workflow commands, or JUnit XML.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Report only what stands in the way.")
-@click.option("-v", "--verbose", is_flag=True, help="Report also what was carried over, line by line.")
+@click.option("-q", "--quiet", is_flag=True, help="Report only blocking findings.")
+@click.option("-v", "--verbose", is_flag=True, help="Also report each migrated line.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -264,7 +262,7 @@ def command(
         raise click.UsageError("Missing argument 'PATH...'.")
     if Path("-") in paths:
         if staged:
-            raise click.UsageError("--staged is about files, and - is stdin")
+            raise click.UsageError("--staged works on files, and - is stdin")
         if len(paths) > 1:
             raise click.UsageError("- (stdin) cannot be combined with other paths")
     elif baseline is not None and write_baseline is not None:
@@ -295,7 +293,7 @@ def command(
         _check_layouts(wishes.everywhere)
         _check_servers(wishes.everywhere)
         if proves and Path("-") in paths:
-            raise click.UsageError("--verify trains programs where they are, and - is stdin")
+            raise click.UsageError("--verify trains programs in place, and - is stdin")
         outcome = _stdin(settings, wishes) if Path("-") in paths else _files(paths, settings, wishes)
     except UsageProblem as error:
         raise click.UsageError(str(error)) from None
@@ -325,9 +323,9 @@ def _check_layouts(asked: Mapping[str, Any]) -> None:
     """Wrong usage where the mesh or the layouts make no sense."""
     if asked["strategy"] != "dtensor":
         if asked["style"] == "module":
-            raise click.UsageError("--style module is for --strategy dtensor")
+            raise click.UsageError("--style module requires --strategy dtensor")
         if asked["mesh"] or asked["layouts"] or asked["device_memory"]:
-            raise click.UsageError("--mesh, --layout and --device-memory are for --strategy dtensor")
+            raise click.UsageError("--mesh, --layout and --device-memory require --strategy dtensor")
         return
     from migrator.targets.dtensor import LayoutError, parse
     from migrator.targets.sizes import SizeError, memory
@@ -335,7 +333,7 @@ def _check_layouts(asked: Mapping[str, Any]) -> None:
     try:
         by_size = parse(asked["mesh"], tuple(asked["layouts"])).by_size
         if by_size != bool(asked["device_memory"]):
-            raise click.UsageError("--layout auto and --device-memory SIZE go together")
+            raise click.UsageError("--layout auto and --device-memory SIZE require each other")
         if by_size:
             memory(asked["device_memory"])
     except (LayoutError, SizeError) as error:
@@ -351,7 +349,9 @@ def _check_servers(asked: Mapping[str, Any]) -> None:
     except ServersError as error:
         raise click.UsageError(str(error)) from None
     if clusters.in_process and asked["strategy"] not in ("auto", "parameter-server"):
-        raise click.UsageError("--servers are parameter servers and their workers: --strategy auto or parameter-server")
+        raise click.UsageError(
+            "--servers starts parameter servers and workers: use --strategy auto or parameter-server"
+        )
 
 
 def _check_python2(proves: bool) -> None:
@@ -359,7 +359,7 @@ def _check_python2(proves: bool) -> None:
     from migrator.python2 import fixers
 
     if proves:
-        raise click.UsageError("--verify runs the program as it is, which Python 2 cannot here: convert it first")
+        raise click.UsageError("--verify runs the original program, which Python 2 cannot do here: convert it first")
     try:
         fixers.check()
     except fixers.NoFixer as error:
@@ -510,7 +510,7 @@ def _found(paths: Sequence[Path], settings: Settings) -> list[Found]:
         for path in paths or [Path()]:
             staged = staged_files(path)
             if staged is None:
-                raise click.UsageError(f"--staged: {path.absolute()} is in no git repository, or git cannot be asked")
+                raise click.UsageError(f"--staged: {path.absolute()} is not in a git repository, or git failed")
             found += [
                 Found(_as_given(file, path), named=False)
                 for file in staged
@@ -606,7 +606,7 @@ def _check_out(out: Path, paths: Sequence[Path], others: bool) -> None:
     from migrator.source.elsewhere import ElsewhereError, check_folder
 
     if others:
-        raise click.UsageError("--out goes with neither --diff, --check, --staged, --backup nor stdin")
+        raise click.UsageError("--out cannot be combined with --diff, --check, --staged, --backup or stdin")
     try:
         check_folder(out, paths)
     except ElsewhereError as error:

@@ -51,9 +51,9 @@ class Outputs:
         from migrator.harness.report import baseline
 
         if self.reason is not None and self.against is None:
-            raise click.UsageError("--reason accepts a change since a baseline, which --against has to name")
+            raise click.UsageError("--reason requires --against, the baseline whose changes it accepts")
         if self.reason is not None and not self.reason.strip():
-            raise click.UsageError("--reason says nothing")
+            raise click.UsageError("--reason is empty")
         if self.save_baseline is not None and self.against is not None:
             raise click.UsageError("--save-baseline and --against exclude each other; --reason replaces a baseline")
         if self.save_baseline is not None and self.save_baseline.exists():
@@ -96,9 +96,9 @@ class Outputs:
 def output_options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options of `Outputs`, and passes them on as its argument `outputs`."""
 
-    @click.option("--save-baseline", type=_FILE, help="Keep what was found in a new file, for --against.")
-    @click.option("--against", type=_FILE, help="Compare with a baseline; what became worse fails, with exit code 1.")
-    @click.option("--reason", metavar="TEXT", help="With --against: accept what changed, and replace the baseline.")
+    @click.option("--save-baseline", type=_FILE, help="Save the results in a new file, for --against.")
+    @click.option("--against", type=_FILE, help="Compare with a baseline; regressions fail, with exit code 1.")
+    @click.option("--reason", metavar="TEXT", help="With --against: accept the changes, and replace the baseline.")
     @click.option(
         "--inconclusive",
         type=click.Choice(["fail", "warn"]),

@@ -13,13 +13,13 @@ from migrator.report.outcome import ExitCode
 
 @click.command(
     short_help="Show the report of an earlier verification again.",
-    epilog="Exit code: 0 done, 2 wrong usage, or no report that can be shown.",
+    epilog="Exit code: 0 done, 2 wrong usage, or no readable report.",
 )
 @click.argument("path", type=click.Path(path_type=Path), metavar="FOLDER|REPORT.JSON")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the rendered files; that of the report when left out.",
+    help="Folder for the rendered files. Default: that of the report.",
 )
 @github_option
 def command(path: Path, output: Path | None, github: bool | None) -> None:

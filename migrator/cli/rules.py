@@ -50,7 +50,7 @@ def _of_symbol(name: str) -> str:
             return lines(symbol)
     last = symbol.rpartition(".")[2].lower()
     near = [known for known in known_symbols if known.rpartition(".")[2].lower() == last]
-    hint = f"; there is {', '.join(near)}" if near else ""
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
     click.echo(f"Error: no rule rewrites calls of {symbol}{hint}.", err=True)
     raise SystemExit(int(ExitCode.FAILED))
 

@@ -26,8 +26,8 @@ BLIND = 5
 
 
 @click.command(
-    short_help="Show which known mistakes verify finds.",
-    epilog="Exit code: 0 nothing was missed, 2 wrong usage, 5 a mistake was missed or a good migration not recognised.",
+    short_help="Show which known mistakes verify detects.",
+    epilog="Exit code: 0 all detected, 2 wrong usage, 5 a mistake was missed or a good migration rejected.",
 )
 @click.argument("cases", nargs=-1)
 @click.option(
@@ -37,12 +37,12 @@ BLIND = 5
     metavar="NAME",
     help="Try these on every case: ids, families (optimizer, data, ...), sentinels, or all.",
 )
-@click.option("--list", "listed", is_flag=True, help="List the known mistakes, and run nothing.")
+@click.option("--list", "listed", is_flag=True, help="List the known mistakes, without running anything.")
 @click.option(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the table to this file as well.",
+    help="Also write the table to this file.",
 )
 def command(cases: tuple[str, ...], words: tuple[str, ...], listed: bool, json_file: Path | None) -> None:
     """Make known mistakes in good migrations, and show which level of verify finds each.

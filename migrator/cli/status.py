@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="List the programs that are left, and what stands in their way.",
-    epilog="Exit code: 0, whatever is left; 2 for wrong usage, or where a file could not be read.",
+    short_help="List the programs that remain, and what blocks them.",
+    epilog="Exit code: 0, whatever remains; 2 for wrong usage, or an unreadable file.",
 )
 @click.argument("paths", nargs=-1, metavar="[PATH...]", type=click.Path(exists=True, path_type=Path))
 @click.option(
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "json", "html"]),
     default="text",
     show_default=True,
-    help="Lines for people, JSON, or one page that needs no other file.",
+    help="Text, JSON, or a self-contained HTML page.",
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to a file.")
 def command(paths: tuple[Path, ...], form: str, output: Path | None) -> None:

@@ -70,74 +70,74 @@ class _Verify(click.Command):
 @click.option(
     "--base",
     metavar="REVISION",
-    help="PROJECT: the revision that has the original programs; HEAD, or what the settings say, when left out.",
+    help="PROJECT: the revision of the original programs. Default: HEAD, or the settings.",
 )
-@click.option("--shard", type=Shard(), metavar="I/N", help="PROJECT: verify the programs of part I of N only.")
+@click.option("--shard", type=Shard(), metavar="I/N", help="PROJECT: verify only the programs of part I of N.")
 @click.option(
     "-m",
     "module",
     default="",
     metavar="MODULE",
-    help="Run both programs as python -m MODULE; ORIGINAL and MIGRATED are the folders to run it in.",
+    help="Run both programs as python -m MODULE; ORIGINAL and MIGRATED are the folders to run in.",
 )
 @click.option(
     "--stdin",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     metavar="FILE",
-    help="What each process reads as stdin; - for what is given here.",
+    help="The stdin of each process; - for the stdin of this command.",
 )
 @click.option(
     "--requirements",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Packages to install beside TensorFlow, as pip reads them (those of TensorFlow are left out); several times.",
+    help="Packages to install beside TensorFlow, as pip reads them (TensorFlow's own are skipped); repeatable.",
 )
 @click.option(
     "--with",
     "packages",
     multiple=True,
     metavar="PACKAGE",
-    help="A package to install beside TensorFlow; several times.",
+    help="A package to install beside TensorFlow; repeatable.",
 )
 @click.option(
     "--cluster",
     default="",
     metavar="TYPE=N,...",
-    help="Tasks to run, chief=1,worker=2,ps=2,evaluator=1 say; one process without TF_CONFIG when left out.",
+    help="Tasks to run, such as chief=1,worker=2,ps=2,evaluator=1. Default: one process without TF_CONFIG.",
 )
 @click.option(
     "--runner",
     type=click.Choice(["local", "ray"]),
     default="local",
     show_default=True,
-    help="Where the tasks run: processes of this machine, or actors of the Ray cluster that RAY_ADDRESS names (one on "
-    "this machine when it names none).",
+    help="Where the tasks run: processes on this machine, or actors of the Ray cluster at RAY_ADDRESS (by default "
+    "one on this machine).",
 )
-@click.option("--steps", type=click.IntRange(min=1), help="End training after so many global steps.")
+@click.option("--steps", type=click.IntRange(min=1), help="Stop training after this many global steps.")
 @click.option(
     "--data-sample",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Take no more than N batches of any data set: training ends after N steps, and evaluations after N batches.",
+    help="Use at most N batches of each data set: training stops after N steps, and evaluations after N batches.",
 )
 @click.option(
     "--sample-steps",
     default="",
     metavar="STEP,...",
-    help="Further steps to compare one by one, reached or not: 500000,500001 say.",
+    help="Further steps to compare one by one, reached or not, such as 500000,500001.",
 )
 @click.option(
     "--from-checkpoint",
     type=click.Path(path_type=Path),
     metavar="PREFIX",
-    help="A checkpoint of ORIGINAL, model.ckpt-500000 say: a step from it is compared too.",
+    help="A checkpoint of ORIGINAL, such as model.ckpt-500000: one step from it is compared, too.",
 )
 @click.option(
     "--report",
     "report_dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for report.json, report.html and report.xml (JUnit); a new temporary one when left out.",
+    help="Folder for report.json, report.html and report.xml (JUnit). Default: a new temporary one.",
 )
 @click.option(
     "--name-map",
@@ -152,7 +152,7 @@ class _Verify(click.Command):
 @click.option(
     "--seeds",
     type=click.IntRange(min=3),
-    help="Paired seeds of the asynchronous cluster (with --full 8 when left out); five runs each.",
+    help="Paired seeds of the asynchronous cluster (8 by default with --full); five runs each.",
 )
 @click.option(
     "--promise",
@@ -160,47 +160,48 @@ class _Verify(click.Command):
     type=click.FloatRange(min=0.0, min_open=True),
     default=0.05,
     show_default=True,
-    help="What the seeds have to exclude: an error like a learning rate off by this share.",
+    help="The error that the seeds must exclude: that of a learning rate off by this share.",
 )
 @click.option(
     "--keras",
     type=click.Choice(["2", "3"]),
     default="2",
     show_default=True,
-    help="The generation of Keras that MIGRATED was written for.",
+    help="The Keras version that MIGRATED was written for.",
 )
 @click.option(
     "--tpu-cores",
     type=click.IntRange(min=1, max=64),
     default=1,
     show_default=True,
-    help="Virtual CPUs that stand in for a TPU where MIGRATED asks for one.",
+    help="Virtual CPUs that replace the TPU that MIGRATED asks for.",
 )
 @click.option(
     "--gpu",
     is_flag=True,
-    help="Give the programs the GPUs of CUDA_VISIBLE_DEVICES, or all; without it they run on CPUs.",
+    help="Give the programs the GPUs of CUDA_VISIBLE_DEVICES, or all GPUs. Default: CPUs only.",
 )
 @click.option(
     "--devices",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Virtual CPUs, each a replica of a MirroredStrategy() without arguments, or in the place of one of its GPUs.",
+    help="Virtual CPUs, each a replica of a MirroredStrategy() without arguments, or a replacement of one of its GPUs.",
 )
 @click.option(
     "--original-devices",
     type=click.IntRange(min=1),
     default=None,
-    help="The same for ORIGINAL alone, where that is a TensorFlow 2 program. Default: as --devices.",
+    help="The same for ORIGINAL alone, if that is a TensorFlow 2 program. Default: as --devices.",
 )
 @click.option(
     "--original-tensorflow",
     type=click.Choice(["auto", "1", "1.15", "2.15", "2.21"]),
     default="auto",
     show_default=True,
-    help="How to run ORIGINAL: with TensorFlow 1's behaviour on 2.15.1, as it is on TensorFlow 1.15.5 or on 2.15.1 "
-    "(Keras 2), or as it is in the interpreter of MIGRATED. auto: one of the first three, by the names that it uses.",
+    help="How to run ORIGINAL: with TensorFlow 1's behaviour on 2.15.1, unchanged on TensorFlow 1.15.5 or on "
+    "2.15.1 (Keras 2), or unchanged in the interpreter of MIGRATED. auto: one of the first three, by the "
+    "names that it uses.",
 )
 @click.option(
     "--timeout",
@@ -208,7 +209,7 @@ class _Verify(click.Command):
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="The longest that one run of one program may take.",
+    help="The time limit of one run of one program.",
 )
 @click.option(
     "--stall-timeout",
@@ -216,26 +217,26 @@ class _Verify(click.Command):
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="The longest that a run may show no progress.",
+    help="The time limit of a run without progress.",
 )
 @click.option(
     "--require",
     "required",
     multiple=True,
     metavar="WHAT,...",
-    help="What has to be shown for EQUIVALENT: steps (all of them), steps=N, a level (L7 say), artefacts.",
+    help="What EQUIVALENT requires: steps (all of them), steps=N, a level (such as L7), artefacts.",
 )
 @click.option(
     "--cache/--no-cache",
     "kept",
     default=True,
     show_default=True,
-    help="Use what an earlier verification found out about the same original, and keep what this one does.",
+    help="Reuse what an earlier verification learned about the same original, and save this one's.",
 )
 @click.option(
     "--manifests",
     type=click.Choice(FORMS),
-    help="Run nothing: print what Kubernetes would run both programs from, plain Jobs or a TFJob (kubectl apply -f -).",
+    help="Run nothing: print Kubernetes manifests for both programs, plain Jobs or a TFJob (kubectl apply -f -).",
 )
 @click.option(
     "--images",
@@ -246,7 +247,7 @@ class _Verify(click.Command):
 @click.option(
     "--allow-writes",
     is_flag=True,
-    help="Let the programs change, delete and export files outside of their runs, as they do by themselves.",
+    help="Let the programs change, delete and export files outside of their runs, as they do on their own.",
 )
 @output_options
 def command(
@@ -337,7 +338,7 @@ def command(
             )
             raise SystemExit(verify_project(request))
         if base is not None or shard is not None:
-            raise click.UsageError("--base and --shard are for a project: give one PATH")
+            raise click.UsageError("--base and --shard are for projects: give one PATH")
         original, migrated, folders = _scripts(paths[0], paths[1], module)
         context = click.get_current_context()
         original, migrated = (context.with_resource(_as_script(path)) for path in (original, migrated))
@@ -515,7 +516,7 @@ def _manifests(case: Case, form: str, images: tuple[str, str] | None) -> str:
     from migrator.harness.runs import migrated_shape
 
     if images is None:
-        raise click.UsageError("--manifests needs --images: there is none that has your programs")
+        raise click.UsageError("--manifests requires --images: the images that contain your programs")
     objects = []
     shapes = (case.shape, migrated_shape(case, case.shape))
     for number, (kind, script) in enumerate((("original", case.original), ("migrated", case.migrated))):
@@ -545,7 +546,7 @@ def _say(line: str) -> None:
 def _steps(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not all(word.isdecimal() and int(word) >= 1 for word in words):
-        raise click.UsageError(f"--sample-steps {text}: steps are whole numbers from 1, with commas between them")
+        raise click.UsageError(f"--sample-steps {text}: give positive whole numbers, separated by commas")
     return tuple(map(int, words))
 
 

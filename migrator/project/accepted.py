@@ -98,9 +98,9 @@ def _unused(path: str, remark: Remark, used: set[tuple[Remark, str]]) -> Iterato
         return Finding(path, remark.line, remark.column, UNUSED, Severity.REVIEW, message)
 
     if not remark.codes:
-        yield finding("this accepts nothing: name the codes, as in `# tf-migrate: ignore[TFM203]`")
+        yield finding("this names no codes: write `# tf-migrate: ignore[TFM203]`")
     for code in remark.codes:
         if not _CODE.fullmatch(code):
-            yield finding(f"`{code}` is no code; name codes as in `# tf-migrate: ignore[TFM203]`")
+            yield finding(f"`{code}` is not a code: write `# tf-migrate: ignore[TFM203]`")
         elif (remark, code) not in used:
-            yield finding(f"there is no {code} here to ignore; take it out")
+            yield finding(f"there is no {code} here to ignore: remove it")

@@ -134,7 +134,7 @@ def baseline_of(project: Project, choices: Choices) -> Path | None:
         return None
     path = (project.folder / choices.baseline).resolve()
     if not path.is_relative_to(project.root):
-        raise SettingsError(project.file, "baseline", "has to be inside of the project")
+        raise SettingsError(project.file, "baseline", "must be inside the project")
     return path
 
 
@@ -150,7 +150,7 @@ def _check_words(said: object, further: tuple[str, ...]) -> None:
     for name, words in _CHOSEN.items():
         value = getattr(said, name)
         if value not in words and value not in further:
-            raise ValueError(f"`{name.replace('_', '-')}` has to be one of {', '.join(words)}, not {value!r}")
+            raise ValueError(f"`{name.replace('_', '-')}` must be one of {', '.join(words)}, not {value!r}")
 
 
 def check_codes(codes: tuple[str, ...]) -> None:

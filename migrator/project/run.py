@@ -29,8 +29,8 @@ STARTS_BY = "fork" if sys.platform == "linux" else "spawn"
 _WORTH_IT = 50_000  # bytes of programs: less is done before a second process has started
 
 _ASKS = (
-    "`{}` asks for TensorFlow 1, and this notebook runs on TensorFlow 2 now: take it out, or ask for tensorflow and "
-    "tf_keras"
+    "`{}` asks for TensorFlow 1, but this notebook now runs on TensorFlow 2: remove it, or ask for "
+    "tensorflow and tf_keras"
 )
 
 
@@ -154,7 +154,7 @@ def _answers(parts: Mapping[int, Sequence[Source]], options: Options, jobs: int)
         for one in as_completed(waiting):
             yield waiting[one], one.result()
     except BrokenProcessPool:
-        raise EngineError("a process of the work ended by itself, for want of memory perhaps; try --jobs 1") from None
+        raise EngineError("a worker process died, perhaps out of memory; try --jobs 1") from None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         if empty != here:
@@ -256,5 +256,5 @@ def _both(first: Migrated, second: Migrated) -> Migrated:
 
     text = extended(first.text, held_by(second.text))
     if text is None:
-        raise EngineError(f"two programs want different texts of {first.source.path}")
+        raise EngineError(f"two programs need different versions of {first.source.path}")
     return replace(first, text=text, findings=findings)

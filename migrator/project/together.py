@@ -92,8 +92,8 @@ def _findings(
         line = _line_of_import(gathered.sources[place].text, unnamed)
         names = _names(unnamed, gathered)
         message = (
-            f"this program stays as it is: {names} would have to change with it, but {_was(unnamed)} excluded or "
-            f"not named; name {'it' if len(unnamed) == 1 else 'them'} too, or the folder"
+            f"this program is unchanged: {names} would have to change with it, but {_was(unnamed)} "
+            f"excluded or not named; name {'it' if len(unnamed) == 1 else 'them'} too, or the folder"
         )
         yield Finding(str(place), line, 1, NOT_NAMED, Severity.MANUAL, message)
     elif unnamed:

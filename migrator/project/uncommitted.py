@@ -29,12 +29,10 @@ def uncommitted(sources: Sequence[Source], *, staged: bool = False) -> dict[Path
         if kept is None or kept.has(real, source.raw):
             continue
         if real in kept.objects:
-            why = (
-                "the file has changes that are not staged" if staged else "the file has changes that git does not have"
-            )
+            why = "the file has unstaged changes" if staged else "the file has uncommitted changes"
         else:
-            why = "git does not have this file"
-        todo = "stage or commit it first (git add), or give --force"
+            why = "the file is not tracked by git"
+        todo = "stage or commit it first (git add), or use --force"
         refused[source.path] = Refused(source.path, CODE, why, todo)
     return refused
 

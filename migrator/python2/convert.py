@@ -114,7 +114,7 @@ def _converted(
     if not divides_truly(text):
         changed, unsure = divide(edits, kinds)
         told += [
-            (old(node.lineno), code, severity, f"`{_short(edits, node)}` divides whole numbers: `//` now")
+            (old(node.lineno), code, severity, f"`{_short(edits, node)}` divides integers: `//` now")
             for node in changed
         ]
         told += [
@@ -122,7 +122,7 @@ def _converted(
                 old(node.lineno),
                 DIVISION,
                 Severity.REVIEW,
-                f"`{_short(edits, node)}`: where both are whole numbers Python 2 dropped the rest: write `//` if so",
+                f"`{_short(edits, node)}`: for two integers Python 2 dropped the fraction: write `//` if they are",
             )
             for node in unsure
         ]

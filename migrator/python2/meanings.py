@@ -99,14 +99,14 @@ class Meanings:
         elif name == "round":
             self._told(
                 call,
-                "`round`: Python 2 rounded halves away from zero and gave a float, Python 3 rounds them to the even "
-                "side and gives an int where no digits are told: write `float(math.floor(x + 0.5))` where a half, or "
-                "the type, matters",
+                "`round`: Python 2 rounded halves away from zero and returned a float, Python 3 rounds them "
+                "to even and returns an int without digits: write `float(math.floor(x + 0.5))` if halves, or "
+                "the type, matter",
             )
         elif name == "hash" and call.args and self.kinds.of(call.args[0]) is not Kind.WHOLE:
             self._told(
                 call,
-                "`hash` of a text is another number in every run of Python 3: use zlib.crc32(text.encode()) where it "
+                "`hash` of a string differs in every run of Python 3: use zlib.crc32(text.encode()) if it "
                 "chooses a bucket or a split of the data",
             )
         elif origin in ("pickle.load", "pickle.loads") and len(call.args) == 1 and not call.keywords:
@@ -114,8 +114,8 @@ class Meanings:
             self.edits.between(end, end, ', encoding="latin1"')
             self._told(
                 call,
-                "a pickle that Python 2 wrote: its texts are read as latin-1, which is right for arrays and plain "
-                'ASCII; where it holds other texts, give encoding="utf-8" or "bytes"',
+                "this pickle was written by Python 2: its strings are read as latin-1, which is right for "
+                'arrays and plain ASCII; otherwise pass encoding="utf-8" or "bytes"',
             )
         elif origin == "random.seed":
             draws = [
@@ -256,7 +256,7 @@ class Meanings:
         elif reference.origin in _LATER and whole:
             self.edits.between(self.edits.end(last) - len(name), self.edits.end(last), _LATER[reference.origin])
         elif reference.origin == "io.StringIO" and call is not None:
-            self._told(call, "`StringIO` holds texts only: write io.BytesIO where images or other bytes go into it")
+            self._told(call, "`StringIO` holds text only: use io.BytesIO for images or other bytes")
 
     # -- classes and comprehensions ----------------------------------------------------------------------------------
 
@@ -314,8 +314,8 @@ class Meanings:
                 if not between:
                     self._told(
                         use,
-                        f"`{name}` had the last value of the loop in [...] of line {node.lineno} in Python 2, "
-                        "and has not in Python 3: give it that value",
+                        f"`{name}` had the last value of the loop in [...] of line {node.lineno} in "
+                        "Python 2, but not in Python 3: assign it",
                     )
                 break
 

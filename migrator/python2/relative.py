@@ -40,8 +40,10 @@ def local_imports(path: Path, edits: Edits, tree: ast.Module, texts: Mapping[Pat
             told.append(
                 (
                     node.lineno,
-                    f"`{name}` is found beside this file only where a script of this folder is started: where the "
-                    f"folder is imported as a package, Python 3 needs `from . import {name}`",
+                    (
+                        f"`{name}` is found beside this file only if a script of this folder is run: if the "
+                        f"folder is imported as a package, Python 3 needs `from . import {name}`"
+                    ),
                 )
             )
         elif isinstance(node, ast.ImportFrom):

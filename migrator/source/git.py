@@ -185,7 +185,7 @@ def read_revision(folder: Path, name: str) -> Revision:
                         raise GitError(f"the files of {name} cannot be read: fetch the whole repository")
                     return Revision(commit, repository.root, dict(_entries(output)))
     except OSError as error:
-        raise GitError(f"git cannot be asked for {name}: {full_disk(error) or error}") from None
+        raise GitError(f"git cannot read {name}: {full_disk(error) or error}") from None
     shallow = " (the clone is shallow: fetch more of its history)" if (repository.common / "shallow").exists() else ""
     raise GitError(f"{name} is no revision of the repository {repository.root}{shallow}")
 

@@ -118,7 +118,7 @@ def read_notebook(document: str) -> tuple[Notebook, str]:
     if isinstance(data, dict) and "worksheets" in data:
         raise NotebookError("the notebook has an old format: jupyter nbconvert --to notebook --inplace converts it")
     if not isinstance(data, dict) or not isinstance(data.get("cells"), list):
-        raise NotebookError("the file is no notebook: it has no list of cells")
+        raise NotebookError("the file is not a notebook: it has no list of cells")
     if not _is_python(data.get("metadata")):
         return Notebook(document), ""
     hidden: list[str] = []
@@ -424,7 +424,7 @@ def _code(lines: list[str], notebook: Notebook, cell: Cell) -> str:
     lines = [lines[first], *lines[:first], *lines[first + 1 :]] if first else lines
     text = "\n".join(lines)
     if not _parses(text):
-        raise NotebookError("the migrated cell does not parse by itself", cell.number)
+        raise NotebookError("the migrated cell does not parse on its own", cell.number)
     text = _HIDDEN.sub(lambda match: notebook.hidden[int(match[1] or match[2])], text).strip("\n")
     if text == cell.code.strip("\n"):
         return cell.code
@@ -511,4 +511,4 @@ def _check_format(old: str, new: str) -> None:
         try:
             nbformat.validate(after)
         except nbformat.ValidationError as error:
-            raise NotebookError(f"the migrated notebook is not what its format demands: {error.message}") from None
+            raise NotebookError(f"the migrated notebook is invalid: {error.message}") from None

@@ -107,7 +107,7 @@ def decode_text(path: Path, raw: bytes) -> Source | Finding:
         line, column = _place(body[: error.start].decode("latin-1"))
         message = (
             f"byte 0x{body[error.start]:02x} is not valid {encoding}; declare the real encoding in the first "
-            "line (# -*- coding: latin-1 -*-, say) or convert the file to UTF-8"
+            "line (such as # -*- coding: latin-1 -*-) or convert the file to UTF-8"
         )
         return _error(path, CANNOT_DECODE, message, line, column)
     except (UnicodeError, LookupError, ValueError) as error:
@@ -116,7 +116,7 @@ def decode_text(path: Path, raw: bytes) -> Source | Finding:
     if isinstance(source, Finding):
         return source
     if not _survives(source):
-        message = f"the bytes would not come back the same from {encoding}; convert the file to UTF-8"
+        message = f"the bytes do not survive a round trip through {encoding}; convert the file to UTF-8"
         return _error(path, CANNOT_DECODE, message)
     return source
 

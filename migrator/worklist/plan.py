@@ -82,7 +82,7 @@ def efforts(programs: Sequence[Program]) -> list[Effort]:
         Effort("read the change of a native program", forms["native"], READ["native"]),
         Effort("read the change of a bridged program", forms["bridge"], READ["bridge"]),
         Effort("look at a finding for review", len(reviews), REVIEW),
-        Effort("find out how to do without something that blocks programs", len(reasons), REASON),
+        Effort("find a replacement for something that blocks programs", len(reasons), REASON),
         Effort("change a line that blocks a program", len(places), PLACE),
     ]
     return [Effort(one.what, one.count, one.count * one.minutes) for one in parts if one.count]

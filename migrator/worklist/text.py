@@ -38,9 +38,9 @@ def print_text(data: Mapping[str, Any], stream: TextIO) -> None:
         for opening in data["openings"]:
             number, names = len(opening["reasons"]), _joined([name(one) for one in opening["reasons"]])
             opened = programs(len(opening["programs"]))
-            console.print(f"Doing without {_NUMBERS[number]} unblocks {opened}: {names}", markup=False)
+            console.print(f"Replacing {_NUMBERS[number]} unblocks {opened}: {names}", markup=False)
     if data["reasons"]:
-        table = Table("programs", "alone", "code", "what stands in the way", box=None, title_justify="left")
+        table = Table("programs", "alone", "code", "what blocks them", box=None, title_justify="left")
         for one in data["reasons"][:_SHOWN]:
             what = Text(one["what"])
             table.add_row(str(len(one["programs"])), str(one["alone"]), one["code"], what)

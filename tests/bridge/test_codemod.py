@@ -510,15 +510,15 @@ c = tf.nn.static_rnn(keras_estimator.OutputProjectionWrapper(cell, 2), x)
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("tf.estimator.export.PredictedOutput", "write `tf.estimator.export.PredictOutput`, if that is meant"),
-        ("tf.estimator.BoostedTreesClassifier", "by another library, TF Decision Forests say"),
-        ("tf.estimator.experimental.KMeans", "by tf.keras.Model, and callbacks in the place of hooks"),
-        ("tf.contrib.bayesflow.x", "nothing stands for it: replace it by hand"),
+        ("tf.estimator.export.PredictedOutput", "did you mean `tf.estimator.export.PredictOutput`?"),
+        ("tf.estimator.BoostedTreesClassifier", "with another library, such as TF Decision Forests"),
+        ("tf.estimator.experimental.KMeans", "with tf.keras.Model, and callbacks in the place of hooks"),
+        ("tf.contrib.bayesflow.x", "without a successor: replace it by hand"),
         (
             "tf.contrib.distributions.WishartCholesky",
-            "by tfp.distributions and tfp.bijectors; `pip install tensorflow-probability`",
+            "with tfp.distributions and tfp.bijectors; `pip install tensorflow-probability`",
         ),
-        ("tf.contrib.nosuch.thing", "nothing stands for it: replace it by hand"),
+        ("tf.contrib.nosuch.thing", "without a successor: replace it by hand"),
     ],
 )
 def test_name_that_is_nowhere(name: str, said: str) -> None:

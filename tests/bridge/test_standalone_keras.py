@@ -100,7 +100,7 @@ def test_what_is_nowhere_blocks_the_program() -> None:
     assert not found.texts
     (blocked,) = found.findings[Path("model.py")]
     assert (blocked.line, blocked.code, blocked.severity) == (7, "TFM157", Severity.MANUAL)
-    assert "`keras.backend.set_image_dim_ordering` is of Keras 2" in blocked.message
+    assert "`keras.backend.set_image_dim_ordering` belongs to Keras 2" in blocked.message
 
 
 def test_files_with_keras_alone_are_read() -> None:

@@ -48,8 +48,8 @@ def test_a_comment_accepts_a_blocked_program(run: Run, root: Path, text: str) ->
     ("text", "line", "said"),
     [
         ("blocked = 1\nx = 1  # tf-migrate: ignore[TFM203]\n", 3, "there is no TFM203 here to ignore"),
-        ("blocked = 1  # tf-migrate: ignore\n", 2, "this accepts nothing: name the codes"),
-        ("blocked = 1  # tf-migrate: ignore[203]\n", 2, "`203` is no code"),
+        ("blocked = 1  # tf-migrate: ignore\n", 2, "this names no codes"),
+        ("blocked = 1  # tf-migrate: ignore[203]\n", 2, "`203` is not a code"),
         ("blocked = 1  # tf-migrate: ignore[TFM204]\n", 2, "there is no TFM204 here to ignore"),
         ("blocked = '# tf-migrate: ignore[TFM203]'\n", 0, ""),
     ],

@@ -32,7 +32,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, *rows: Row, error: CheckpointError |
         orders.append(order)
         if error is not None:
             raise error
-        return Carried(Path("out/ckpt"), rows, "creation order", (("TFM862", "`rate` has no counterpart"),))
+        return Carried(Path("out/ckpt"), rows, "creation order", (("TFM862", "`rate` does not exist"),))
 
     monkeypatch.setattr(carrying, "carry", carry)
     return orders
@@ -46,7 +46,7 @@ def test_a_table_of_all_tensors(run: Run, program: Path, monkeypatch: pytest.Mon
     assert lines[1].split() == ["a/kernel", "dense/kernel", "3x2", "equal"]
     assert lines[2].split() == ["global_step", "optimizer.iterations", "-", "equal"]
     assert lines[3:] == [
-        "TFM862 `rate` has no counterpart",
+        "TFM862 `rate` does not exist",
         "2 tensors, paired by creation order: all equal. Written: out/ckpt",
     ]
     (order,) = orders
@@ -64,10 +64,10 @@ def test_a_tensor_that_differs_is_a_failure(run: Run, program: Path, monkeypatch
 
 
 def test_what_does_not_fit_is_a_code_with_a_page(run: Run, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer(monkeypatch, error=CheckpointError("TFM861", "the checkpoint has nothing for dense/kernel [3, 2]"))
+    answer(monkeypatch, error=CheckpointError("TFM861", "the checkpoint has no values for dense/kernel [3, 2]"))
     result = run("checkpoint", "model_dir", program)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "TFM861 the checkpoint has nothing for dense/kernel [3, 2]\n"
+    assert result.stderr == "TFM861 the checkpoint has no values for dense/kernel [3, 2]\n"
     assert {f"TFM86{i}" for i in range(9)} <= {rule.code for rule in all_rules()}
 
 

@@ -82,9 +82,9 @@ def test_into_a_folder_of_the_project(run: Run, tree: Path, monkeypatch: pytest.
         (["tree", "--out", "tree/pack"], "exists"),
         (["tree", "--out", "other"], "exists"),
         (["tree", "--out", "a/b"], "there is no folder"),
-        (["tree", "--out", "new", "--check"], "goes with neither"),
-        (["tree", "--out", "new", "--backup"], "goes with neither"),
-        (["-", "--out", "new"], "goes with neither"),
+        (["tree", "--out", "new", "--check"], "cannot be combined with"),
+        (["tree", "--out", "new", "--backup"], "cannot be combined with"),
+        (["-", "--out", "new"], "cannot be combined with"),
     ],
 )
 def test_where_nothing_can_be_written(run: Run, tree: Path, arguments: list[str], said: str) -> None:

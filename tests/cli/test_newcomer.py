@@ -147,7 +147,7 @@ def test_the_hook_of_staged_files_in_a_repository_of_thousands(repository: Repos
     with (repository.folder / "price/model.py").open("a") as file:
         file.write("# not staged\n")  # pre-commit puts this away while the hook runs
     said = repository.hook("tf-migrate-check-staged", all_files=False, code=1)
-    assert "price/train.py:7:1: TFM911 this program stays as it is: `price/model.py` would have to change" in said
+    assert "price/train.py:7:1: TFM911 this program is unchanged: `price/model.py` would have to change" in said
     assert "linear" not in said and "trees" not in said and "explore" not in said
     repository.run("git", "add", "-A")
     said = repository.hook("tf-migrate-staged", all_files=False, code=1)

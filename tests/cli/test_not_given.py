@@ -36,7 +36,7 @@ def test_a_missing_file_is_named_where_it_is_imported(run: Run, tmp_path: Path, 
     result = run(script)
     assert result.exit_code == 0
     (told,) = [text for text in result.stdout.splitlines() if ": TFM198 " in text]
-    assert told.startswith(f"{script}:2:1: TFM198 `net.py` is imported here, uses TensorFlow and was not given")
+    assert told.startswith(f"{script}:2:1: TFM198 `net.py` is imported here and uses TensorFlow, but was not given")
 
 
 @pytest.mark.parametrize("line", ["import net", "import net as n, os", "from net import x", "from .net import x"])

@@ -57,7 +57,7 @@ def test_one_of_two_files_is_no_half_migration(two: Path) -> None:
     result = run("train.py")
     assert result.exit_code == 1
     assert result.output.splitlines()[0] == (
-        "train.py:7:1: TFM911 this program stays as it is: `model.py` would have to change with it, but was excluded "
+        "train.py:7:1: TFM911 this program is unchanged: `model.py` would have to change with it, but was excluded "
         "or not named; name it too, or the folder"
     )
     assert before == {name: (two / name).read_bytes() for name in before}
@@ -199,8 +199,8 @@ def test_a_file_that_git_does_not_have_is_not_overwritten(two: Path) -> None:
     result = run(".")
     assert result.exit_code == 2
     assert result.output.splitlines()[0] == (
-        "model.py:1:1: TFM912 the file has changes that git does not have: it stays as it is, and so does its program "
-        "(`train.py`); stage or commit it first (git add), or give --force"
+        "model.py:1:1: TFM912 the file has uncommitted changes: it stays as it is, and so does its program "
+        "(`train.py`); stage or commit it first (git add), or use --force"
     )
     assert before == ((two / "model.py").read_bytes(), (two / "train.py").read_bytes())
     assert run("--check", ".").exit_code == 1, "which writes nothing"
@@ -213,7 +213,7 @@ def test_a_file_that_git_does_not_have_is_not_overwritten(two: Path) -> None:
 def test_an_untracked_file_is_not_overwritten_unless_forced(two: Path) -> None:
     shutil.copytree(TWO_FILES / "original", two / "new")
     result = run("new")
-    assert (result.exit_code, result.output.count("git does not have this file")) == (2, 2)
+    assert (result.exit_code, result.output.count("the file is not tracked by git")) == (2, 2)
     assert is_migrated(two / "new") == [False, False]
     assert run("new", "--force").exit_code == 0
     assert is_migrated(two / "new") == [True, True]
@@ -249,7 +249,7 @@ def test_a_staged_file_with_further_changes_is_left(two: Path) -> None:
     git(two, "add", ".")
     (two / "train.py").write_text((two / "train.py").read_text() + "# not yet\n")
     result = run("--staged")
-    assert (result.exit_code, "train.py:1:1: TFM912 the file has changes that are not staged" in result.output) == (
+    assert (result.exit_code, "train.py:1:1: TFM912 the file has unstaged changes" in result.output) == (
         2,
         True,
     )
@@ -257,7 +257,7 @@ def test_a_staged_file_with_further_changes_is_left(two: Path) -> None:
 
 def test_staged_outside_of_git(tmp_path: Path) -> None:
     result = run("--staged", tmp_path)
-    assert (result.exit_code, "is in no git repository" in result.output) == (2, True)
+    assert (result.exit_code, "is not in a git repository" in result.output) == (2, True)
 
 
 def test_before_the_first_commit_all_that_is_staged_is_new(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_files_are_converted_and_migrated(project: Path, run: Run) -> None:
 
 def test_findings_have_the_lines_of_the_file(project: Path, run: Run) -> None:
     result = run("--python2", "-v", "--check", ".")
-    assert "train.py:4:1: TFM940 `len([1] * 50) / 4` divides whole numbers: `//` now" in result.stdout
+    assert "train.py:4:1: TFM940 `len([1] * 50) / 4` divides integers: `//` now" in result.stdout
     line = 1 + PROGRAM.split("\n").index("estimator = tf.estimator.Estimator(model_fn)") + 1
     assert f"train.py:{line}:" in result.stdout
 
@@ -165,7 +165,7 @@ def test_not_with_verify(project: Path, run: Run) -> None:
 def test_names_of_python_2_are_told_without_it(project: Path, run: Run) -> None:
     (project / "train.py").write_text(PROGRAM.replace('print "round", i', "pass").replace("print est", "est"))
     result = run("--check", "train.py")
-    assert "TFM943 only Python 2 has `xrange`: `tf-migrate --python2` converts the file first" in result.stdout
+    assert "TFM943 `xrange` exists only in Python 2: `tf-migrate --python2` converts the file first" in result.stdout
 
 
 def test_files_of_both_pythons_that_are_not_named_hold_nothing_up(project: Path, run: Run) -> None:

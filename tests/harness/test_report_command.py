@@ -201,8 +201,8 @@ def test_an_accepted_verdict_is_still_that_verdict(verify: Verify) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--reason", "x"], "--against has to name"),
-        (["--against", "BASE", "--reason", " "], "says nothing"),
+        (["--reason", "x"], "requires --against"),
+        (["--against", "BASE", "--reason", " "], "is empty"),
         (["--against", "BASE", "--save-baseline", "NEW"], "exclude each other"),
         (["--save-baseline", "BASE"], "exists; to replace"),
         (["--against", "ABSENT"], "cannot be read"),

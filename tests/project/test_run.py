@@ -99,7 +99,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, crash: bool) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a fork has the engine that is put in the place of ours")
-@pytest.mark.parametrize(("crash", "said"), [(False, "RuntimeError: engine failure"), (True, "ended by itself")])
+@pytest.mark.parametrize(("crash", "said"), [(False, "RuntimeError: engine failure"), (True, "worker process died")])
 def test_what_goes_wrong_in_a_process_is_said(monkeypatch: pytest.MonkeyPatch, crash: bool, said: str) -> None:
     fake(monkeypatch, crash)
     parts = [[source(f"{name}.py", "x = 1\n")] for name in ("a", "b", "bad", "c")]

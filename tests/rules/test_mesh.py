@@ -346,7 +346,7 @@ def test_the_command_line_says_what_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_text(program(), encoding="utf-8")
     found = CliRunner().invoke(command, [str(file), "--diff", "--mesh", "model=2"])
-    assert found.exit_code == 2 and "are for --strategy dtensor" in found.output
+    assert found.exit_code == 2 and "require --strategy dtensor" in found.output
     found = CliRunner().invoke(command, [str(file), "--diff", "--strategy", "dtensor", "--layout", "kernel=model"])
     assert found.exit_code == 2 and "--mesh model=2" in found.output
 

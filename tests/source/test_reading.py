@@ -68,7 +68,7 @@ UNDECODABLE = {
     "unknown encoding": (b"# coding: klingon\nx = 1\n", (1, 1), "unknown encoding: klingon"),
     "no text encoding": (b"# coding: hex\nx = 1\n", (1, 1), "hex"),
     "byte order mark against declaration": (b"\xef\xbb\xbf# coding: latin-1\n", (1, 1), "encoding problem"),
-    "bytes that would change": (b"# coding: iso2022_jp\ns = '\x1b(B\x1b(B'\n", (1, 1), "would not come back"),
+    "bytes that would change": (b"# coding: iso2022_jp\ns = '\x1b(B\x1b(B'\n", (1, 1), "do not survive"),
 }
 
 

@@ -136,7 +136,7 @@ def test_a_project(project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
     text = run(".").stdout
     assert "5 programs with TensorFlow 1:" in text
-    assert "Doing without this one unblocks 2 programs: tf.contrib.bayesflow.x" in text
+    assert "Replacing this one unblocks 2 programs: tf.contrib.bayesflow.x" in text
     assert re.search(r"blocked +gone\.py:\d+ tf\.contrib\.bayesflow\.x \(TFM203\)", text)
 
     page = tmp_path / "left.html"

@@ -333,7 +333,7 @@ class TestSettings:
             result = run(".", *options)
             assert result.exit_code == 2
             assert "is for ORIGINAL and MIGRATED" in result.output
-        assert "are for a project" in run(__file__, __file__, "--base", "HEAD").output
+        assert "are for projects" in run(__file__, __file__, "--base", "HEAD").output
 
 
 class TestPage:
