@@ -58,7 +58,7 @@ class Body:
         """What the spec of `mode` says for `key`; None when it says nothing (or None)."""
         found = [bound[key] for spec, bound in self.specs if mode in spec.modes and not is_none(bound.get(key))]
         if len({self.file.code(value) for value in found}) > 1:
-            raise Blocked("TFM105", found[1], f"two EstimatorSpecs of one mode have different `{key}`")
+            raise Blocked("TFM105", found[1], f"two EstimatorSpecs of one mode have different `{key}`: use the same")
         return found[0] if found else None
 
     def definitions_of(self, name: str, mode: str) -> list[Definition]:
@@ -69,7 +69,9 @@ class Body:
         """Refuses a name that a loop, a condition or an unpacking gives a value."""
         if name.value in self.unclear:
             place = next((s.node for s in self.statements if name.value in assigned_in_blocks((s,))), name)
-            raise Blocked(code, place, f"`{name.value}` is assigned in a block that cannot be resolved")
+            raise Blocked(
+                code, place, f"`{name.value}` is assigned in a block that cannot be resolved: assign it outside"
+            )
 
 
 def definitions_in(statements: Sequence[ModalStatement]) -> Iterator[Definition]:

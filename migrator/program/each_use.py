@@ -26,7 +26,7 @@ def check_each_use(file: ParsedFile, place: Place, files: Iterable[ParsedFile], 
             continue
         for name, use in estimator.changes.items():
             there = use.site.node if use.site is not None and use.site.path == file.path else place.call
-            message = f"`{name}`, which the model_fn reads, changes between the uses of the Estimator"
+            message = f"`{name}`, which the model_fn reads, changes between uses of the Estimator: use two names"
             refusals.refuse("TFM103", there, message)
 
 

@@ -93,7 +93,7 @@ def check_export(bound: dict[str, cst.BaseExpression], call: cst.Call) -> list[B
         if not is_none(bound.get(key)):
             raise Blocked("TFM142", bound[key], f"`{key}` of an export is unsupported")
     if is_none(bound.get("serving_input_receiver_fn")):
-        raise Blocked("TFM142", call, "the export has no serving_input_receiver_fn")
+        raise Blocked("TFM142", call, "the export has no serving_input_receiver_fn: pass one")
     text = bound.get("as_text")
     if is_none(text) or is_false(text):
         return []
@@ -218,7 +218,9 @@ class _OutputReader:
                 )
                 remarks.append(Blocked("TFM174", element, message))
         if _DEFAULT not in outputs_of and len(set(outputs_of.values())) != 1:
-            message = "with several export outputs of which none is `serving_default`, an Estimator fails"
+            message = (
+                "with several export outputs of which none is `serving_default`, an Estimator fails: give one that name"
+            )
             raise Blocked("TFM142", outputs, message)
         default = outputs_of.get(_DEFAULT) or next(iter(outputs_of.values()))
         return Signatures(tuple({_DEFAULT: default, **outputs_of}.items()), tuple(remarks))
@@ -381,7 +383,9 @@ class _Reader:
     def _function(self, file: ParsedFile, function: cst.FunctionDef) -> Serving:
         """What a serving_input_receiver_fn becomes: its statements in a `tf.function` of what were placeholders."""
         if not isinstance(function.body, cst.IndentedBlock):
-            raise Blocked("TFM142", function.name, "the serving_input_receiver_fn is on one line")
+            raise Blocked(
+                "TFM142", function.name, "the serving_input_receiver_fn is on one line: put its body on its own lines"
+            )
         body = _without_defaults(function, function.body)
         if body is not function.body and any(self._is_called(one, function) for one in self.project.files):
             raise Blocked("TFM142", function.name, "this serving_input_receiver_fn is called elsewhere as well")

@@ -208,7 +208,9 @@ class _FlowReader(ProgramReader):
         for place, value in [*read, *self.values]:
             changed = rebound(self.file, self.scope, value, place, self.place.call)
             if changed is not None:
-                message = f"`{changed[0]}`, which a spec or RunConfig reads, changes before it is used"
+                message = (
+                    f"`{changed[0]}`, which a spec or RunConfig reads, changes before it is used: use another name"
+                )
                 self.refusals.refuse("TFM109", changed[1], message)
 
     def _check_around(self, file: ParsedFile, call: cst.Call) -> None:
@@ -604,7 +606,7 @@ class _FlowReader(ProgramReader):
         for one in [*[*params.posonly_params, *params.params][left:], *params.kwonly_params]:
             name = one.name.value
             if name == "params" and name in taken:
-                raise Blocked("TFM602", given, "a partial binds the input_fn's `params`")
+                raise Blocked("TFM602", given, "a partial binds the input_fn's `params`: rename that parameter")
             if name == "params":
                 self.passes_params = True
             elif name not in taken and (one.default is None or name in ("config", "mode", "input_context")):

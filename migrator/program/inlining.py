@@ -463,7 +463,7 @@ class _Inliner:
         substituted = [cast(cst.BaseStatement, remade(statement, substitution)) for statement in body]
         if isinstance(small, cst.Return):
             if not _terminates(substituted):
-                raise Blocked("TFM120", call, f"`{helper.name.value}` may end without a return")
+                raise Blocked("TFM120", call, f"`{helper.name.value}` may end without a return: return at its end")
             result = substituted
         else:
             result = _Returns(small, self._same, call).block(substituted)
@@ -614,7 +614,7 @@ def _globals_of(helper: cst.FunctionDef, bound: set[str]) -> set[str]:
 def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseStatement]:
     """The statements of a helper that can be put elsewhere, without its docstring."""
     if not isinstance(helper.body, cst.IndentedBlock):
-        raise Blocked("TFM120", call, f"`{helper.name.value}` is on one line")
+        raise Blocked("TFM120", call, f"`{helper.name.value}` is on one line: put its body on its own lines")
     finder = _Strange()
     walk(helper.body, finder)
     kinds = decorators_of(helper)

@@ -234,7 +234,9 @@ def _collected(body: Body, consumed: Collection[int], mode: str, total: cst.Call
     for call in calls_in(body.file.module):
         name = imports.resolve(call.func) or ""
         if id(call) not in inside and name.startswith("tf.losses.") and not name.startswith("tf.losses.get_"):
-            raise Blocked("TFM301", call, "`get_total_loss` of the model_fn may add up this loss")
+            raise Blocked(
+                "TFM301", call, "`get_total_loss` of the model_fn may add up this loss: create it in the model_fn"
+            )
     found: list[cst.BaseExpression] = []
     for index, statement in enumerate(body.statements):
         if any(call is total for call in calls_in(statement.node)):
@@ -256,7 +258,7 @@ def _collected(body: Body, consumed: Collection[int], mode: str, total: cst.Call
             else:
                 raise Blocked("TFM301", call, "the contents of the loss collection cannot be resolved")
     if not found:
-        raise Blocked("TFM301", total, "the loss collection is filled outside the model_fn")
+        raise Blocked("TFM301", total, "the loss collection is filled outside the model_fn: fill it inside")
     return found
 
 
@@ -287,12 +289,16 @@ def check_not_changed_later(
             continue
         changed = read & (names_given((body.statements[index],)))
         if changed:
-            raise Blocked("TFM301", body.statements[index].node, f"`{sorted(changed)[0]}` is reassigned after the loss")
+            raise Blocked(
+                "TFM301",
+                body.statements[index].node,
+                f"`{sorted(changed)[0]}` is reassigned after the loss: use another name",
+            )
     predictions = [(s, b["predictions"]) for s, b in body.specs if PREDICT in s.modes and "predictions" in b]
     for spec, node in predictions:
         later = names_given(body.statements[spec.position :]) & names_in(node)
         if later:
-            raise Blocked("TFM301", node, f"`{sorted(later)[0]}` is reassigned after the predictions")
+            raise Blocked("TFM301", node, f"`{sorted(later)[0]}` is reassigned after the predictions: use another name")
 
 
 def taken_by_key(node: cst.CSTNode, name: str | None) -> cst.CSTNode | None:

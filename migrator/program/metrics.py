@@ -153,14 +153,14 @@ class _Reader:
         """The tests of the `if`s that decide whether there is a metric. Raises Blocked (TFM501)."""
         place = self._place(present(value), node)
         if not isinstance(value, Either) or (value.then is NOTHING) is (value.otherwise is NOTHING):
-            raise Blocked("TFM501", place, "several conditions control this metric")
+            raise Blocked("TFM501", place, "several conditions control this metric: write one")
         said = value.condition.site.node if value.condition.site is not None else None
         tests = [one.test for one in nodes_in(self.body.node) if isinstance(one, cst.If)]
         tests += [one.expression for one in tests if isinstance(one, cst.UnaryOperation)]
         if not isinstance(said, cst.BaseExpression) or not any(one is said for one in tests):
             raise Blocked("TFM501", place, "a condition controls this metric")
         if calls_in(said) or names_in(said) & self._gone():
-            raise Blocked("TFM501", place, "a computed condition controls this metric")
+            raise Blocked("TFM501", place, "a computed condition controls this metric: test a name or a param")
         found = _grouped(said) if value.otherwise is NOTHING else cst.UnaryOperation(cst.Not(), _grouped(said))
         inner = value.then if value.otherwise is NOTHING else value.otherwise
         if not may_be_absent(inner):
@@ -215,7 +215,7 @@ class _Reader:
                 else cst.SimpleString(json.dumps(key.value, ensure_ascii=False))
             )
         if made is node or not isinstance(made, cst.BaseExpression) or names_in(made) & self._gone():
-            raise Blocked("TFM501", node, "a key of eval_metric_ops is known only at run time")
+            raise Blocked("TFM501", node, "a key of eval_metric_ops is known only at run time: write a literal")
         return made
 
     def _gone(self) -> set[str]:
@@ -275,7 +275,11 @@ class _Reader:
         index = self.ran.at.get(value)
         inside = index in self.consumed and isinstance(value, Operation) and self.ran.is_written_there(value)
         if not inside or not isinstance(made, cst.BaseExpression) or names_in(made) & gone:
-            raise Blocked("TFM501", self._place(value, self.body.node.name), "a metric reads a variable of its block")
+            raise Blocked(
+                "TFM501",
+                self._place(value, self.body.node.name),
+                "a metric reads a variable of its block: assign it outside",
+            )
         return made
 
     def _position(self, operation: Operation) -> int:

@@ -137,7 +137,10 @@ def _check_functions(body: SpecialisedBody) -> None:
         known |= given(statement)
         changed = sorted(name for name in changes if statement.modes & read.get(name, frozenset()))
         if changed:
-            message = f"a nested function of the model_fn reads `{changed[0]}`, which is reassigned after it"
+            message = (
+                f"a nested function of the model_fn reads `{changed[0]}`, which is reassigned after it: "
+                "use another name"
+            )
             raise Blocked("TFM106", statement.node, message)
         for node in nodes_in(statement.node):
             around: cst.CSTNode | None = None  # what a function hides is seen from around it
@@ -198,7 +201,7 @@ class _Reader:
         self.imports = file.imports
         self.parameters = parameters
         if not isinstance(node.body, cst.IndentedBlock):
-            raise Blocked("TFM105", node, "the model_fn is on one line")
+            raise Blocked("TFM105", node, "the model_fn is on one line: put its body on its own lines")
         known = self.parameters
         body = specialise(node.body.body, self.imports, known.mode, functions=file.functions, labels=known.labels)
         body = with_common_lines(file, body)
@@ -576,7 +579,11 @@ class _Reader:
                     and self.file.code(other.value) != self.file.code(definition.value)
                 ):
                     place = self.statements[other.index].node
-                    raise Blocked("TFM106", place, f"`{definition.name}` has different values in different modes")
+                    raise Blocked(
+                        "TFM106",
+                        place,
+                        f"`{definition.name}` has different values in different modes: use a name for each",
+                    )
 
     def _check_left(self, consumed: Collection[int]) -> None:
         """What is computed of labels for the loss must not be read by a line that stays. Raises Blocked (TFM301)."""
@@ -590,7 +597,10 @@ class _Reader:
                 continue
             for name in free_reads(statement.node):
                 if name.value in gone:
-                    message = f"`{name.value}` is not used by the loss and the training alone"
+                    message = (
+                        f"`{name.value}` is not used by the loss and the training alone: compute it again for "
+                        "the other use"
+                    )
                     raise Blocked("TFM301", statement.node, message)
 
 

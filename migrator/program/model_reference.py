@@ -69,7 +69,9 @@ def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), 
     if is_method:
         names = names[1:]
     if given & {"mode", "labels"}:
-        raise Blocked("TFM105", node.params, "a partial or lambda binds the model_fn's `mode` or `labels`")
+        raise Blocked(
+            "TFM105", node.params, "a partial or lambda binds the model_fn's `mode` or `labels`: Estimator passes these"
+        )
     open_names = [n for n in names if n not in given]
     if not open_names:
         raise Blocked("TFM105", node, "the model_fn has no parameters")
@@ -81,7 +83,12 @@ def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), 
     unknown = [n for n in open_names if n not in known]
     if unknown:
         raise Blocked(
-            "TFM105", node.params, f"the model_fn has a parameter `{unknown[0]}` that Estimator does not pass"
+            "TFM105",
+            node.params,
+            (
+                f"the model_fn has a parameter `{unknown[0]}` that Estimator does not pass: bind it "
+                "with functools.partial"
+            ),
         )
     before = [n for n in open_names[: open_names.index(features)] if n not in ("mode", labels)]
     if before:
@@ -112,7 +119,7 @@ def find_models(
         else:
             found[found.index(same)] = _merged(same, one, reference)
         if len(found) + len(pending) > _MOST:
-            raise Blocked("TFM104", reference, "too many candidates for the model_fn")
+            raise Blocked("TFM104", reference, "too many candidates for the model_fn: pass the function itself")
     return found
 
 
@@ -202,7 +209,7 @@ class _Finder:
         self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.BaseExpression, depth: int
     ) -> _Found:
         if depth > _DEPTH:
-            raise Blocked("TFM104", node, "the model_fn is passed through too many names")
+            raise Blocked("TFM104", node, "the model_fn is passed through too many names: pass the function itself")
         if isinstance(node, cst.Name):
             return self._name(file, around, node, depth)
         if isinstance(node, cst.Attribute):
@@ -414,7 +421,11 @@ class _Finder:
         if method.decorators and kinds not in ({"staticmethod"}, {"classmethod"}):
             raise Blocked("TFM104", method, "the model_fn is a method with a decorator")
         if not kinds and not through_instance:
-            raise Blocked("TFM104", node, "the model_fn is a method of a class, without an instance")
+            raise Blocked(
+                "TFM104",
+                node,
+                ("the model_fn is a method of a class, without an instance: create one, or make it a function"),
+            )
         return _Found(where, method, is_method=kinds != {"staticmethod"}, methods=(node.attr.value,))
 
     def _class(
@@ -519,7 +530,7 @@ class _Finder:
 
     def _partial(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Call, depth: int) -> _Found:
         if not node.args or node.args[0].keyword is not None or any(a.star for a in node.args):
-            raise Blocked("TFM104", node, "this partial cannot be resolved")
+            raise Blocked("TFM104", node, "this partial cannot be resolved: pass the function itself")
         if any(arg.keyword is None for arg in node.args[1:]):
             raise Blocked(
                 "TFM105", node, "the partial binds positional arguments in place of the features: bind them by keyword"
@@ -542,7 +553,7 @@ class _Finder:
             return made
         maker = self.expression(file, around, node.func, depth + 1)
         if maker.callee is not None or not isinstance(maker.function.body, cst.IndentedBlock):
-            raise Blocked("TFM104", node, "cannot tell which model_fn this call returns")
+            raise Blocked("TFM104", node, "cannot tell which model_fn this call returns: pass the function itself")
         returns = returns_in(maker.function.body)
         if not returns or not always_returns(maker.function.body):
             raise Blocked("TFM104", node, "the function that builds the model_fn does not always return one")
@@ -563,13 +574,15 @@ class _Finder:
     def _lambda(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Lambda, depth: int) -> _Found:
         names = [p.name.value for p in node.params.params]
         if node.params.kwonly_params or node.params.star_kwarg or isinstance(node.params.star_arg, cst.Param):
-            raise Blocked("TFM105", node, "the model_fn is a lambda with * or keyword-only parameters")
+            raise Blocked(
+                "TFM105", node, "the model_fn is a lambda with * or keyword-only parameters: make it a function"
+            )
         if not isinstance(node.body, cst.Call) or not names or any(a.star for a in node.body.args):
             raise Blocked(
                 "TFM104", node, "the model_fn is a lambda that does more than call a function: make it a function"
             )
         if any(p.default is not None for p in node.params.params):
-            raise Blocked("TFM105", node, "the model_fn is a lambda with a default value")
+            raise Blocked("TFM105", node, "the model_fn is a lambda with a default value: make it a function")
         inner = self.expression(file, around, node.body.func, depth + 1)
         if inner.template is not None or inner.roles is not None:
             raise Blocked("TFM104", node, "a lambda of a lambda is unsupported: pass the function itself")

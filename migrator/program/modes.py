@@ -257,7 +257,9 @@ def specialise(
     walker = _Walker(names, _spread(body, imports), lenient)
     left = walker.block(body, ALL)
     if left & {TRAIN, EVAL} and not lenient:
-        raise Blocked("TFM105", None, "the model_fn may end without returning an EstimatorSpec")
+        raise Blocked(
+            "TFM105", None, "the model_fn may end without returning an EstimatorSpec: return one in every branch"
+        )
     placed = tuple(walker.placed)
     return SpecialisedBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried), placed)
 
@@ -528,7 +530,7 @@ class _Walker:
     def _other_truth(self, statement: cst.BaseStatement, name: str) -> None:
         """Raises Blocked (TFM106) where the mode was asked by a name that gets another value."""
         if name in self.names.flags:
-            raise Blocked("TFM106", statement, f"`{name}` is reassigned after it was set by the mode")
+            raise Blocked("TFM106", statement, f"`{name}` is reassigned after it was set by the mode: use another name")
 
     def _simple(self, statement: cst.SimpleStatementLine, small: cst.BaseSmallStatement, modes: Modes) -> Modes | None:
         """Handles returns, asserts about the mode, mode flags and specs; None for anything else."""
@@ -564,7 +566,9 @@ class _Walker:
             self._entries.setdefault(entry[0], []).extend((modes, key, value) for key, value in entry[1])
             return modes
         if self.spread & names_in(small):
-            raise Blocked("TFM105", small, "the arguments of the EstimatorSpec are used outside its call")
+            raise Blocked(
+                "TFM105", small, "the arguments of the EstimatorSpec are used outside its call: write them in the call"
+            )
         return None
 
     def _made(
@@ -645,7 +649,14 @@ class _Walker:
         finder = _Returns()
         walk(statement, finder)
         if finder.found is not None and not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
-            raise Blocked("TFM105", finder.found, "the model_fn returns from a block that tf-migrate cannot resolve")
+            raise Blocked(
+                "TFM105",
+                finder.found,
+                (
+                    "the model_fn returns from a block that tf-migrate cannot resolve: return at its end, "
+                    "or in branches on the mode"
+                ),
+            )
         if (
             self.names.mode is not None
             and isinstance(statement, cst.If)

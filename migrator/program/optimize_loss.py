@@ -26,10 +26,10 @@ def optimizer_of_loss(body: TrainBody, node: cst.Call, bound: dict[str, cst.Base
     """The call that makes the optimizer of a call of optimize_loss. Raises Blocked (TFM401, TFM402)."""
     given = bound.get("optimizer")
     if given is None:
-        raise Blocked("TFM401", node, "optimize_loss is called without an optimizer")
+        raise Blocked("TFM401", node, "optimize_loss is called without an optimizer: pass one")
     rate = bound.get("learning_rate")
     if rate is None or is_none(rate):
-        raise Blocked("TFM401", node, "optimize_loss is called without a learning rate")
+        raise Blocked("TFM401", node, "optimize_loss is called without a learning rate: pass one")
     decay = bound.get("learning_rate_decay_fn")
     if decay is not None and not is_none(decay):
         rate = _decayed(body, rate, decay)

@@ -242,7 +242,7 @@ class _Outliner:
             readers += [position for expression, position in self.roots if name in names_in(expression)]
             if givers and readers and max(givers) >= min(readers):
                 node = self.statements[max(givers)].node
-                raise Blocked("TFM301", node, f"`{name}` is reassigned after the loss reads it")
+                raise Blocked("TFM301", node, f"`{name}` is reassigned after the loss reads it: use another name")
             if givers and readers and name not in network:
                 raise Blocked("TFM301", self.statements[max(givers)].node, f"`{name}` is changed by the network")
         known = {*network, *(name for name in parameters if name is not None)}

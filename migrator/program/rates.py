@@ -247,7 +247,7 @@ class _Reader:
                 raise Blocked(
                     "TFM402",
                     statement.node,
-                    f"`{sorted(later)[0]}`, which the learning rate reads, is reassigned later",
+                    f"`{sorted(later)[0]}`, which the learning rate reads, is reassigned later: use another name",
                 )
         steps = sorted(read & self.steps)
         if len(steps) > 1:

@@ -73,7 +73,9 @@ def ready_model(
         if method in _TRAINING:
             raise Blocked("TFM194", name, f"`{model.value}.{method}` runs before an Estimator is created from it")
     if not compiled:
-        raise Blocked("TFM194", model, f"`{model.value}` is not compiled here, so it cannot be trained")
+        raise Blocked(
+            "TFM194", model, f"`{model.value}` is not compiled here, so it cannot be trained: compile it here"
+        )
     if first is None:
         raise Blocked("TFM194", model, f"`{model.value}` is not created next to the Estimator: create it there")
     function = cst.parse_module(f"def {model.value}(features):\n    pass\n").body[0]
@@ -241,7 +243,11 @@ def _check_parts(project: Project, file: ParsedFile, scope: cst.CSTNode, call: c
             }
             if shared:
                 line = next(one for one in made if id(one) in shared)
-                raise Blocked("TFM194", line, "two Estimators are created from this model, and each had a copy")
+                raise Blocked(
+                    "TFM194",
+                    line,
+                    ("two Estimators are created from this model, and each had a copy: create a model for each"),
+                )
     at = file.position
     for name in name_nodes(scope):
         if name.value not in names - {model}:

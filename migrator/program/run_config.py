@@ -36,7 +36,7 @@ _NOT_CARRIED = {
         "`train_distribute` and `eval_distribute`"
     ),
 }
-_NOT_MADE_HERE = "is not a `tf.estimator.RunConfig` created next to the Estimator"
+_NOT_MADE_HERE = "is not a `tf.estimator.RunConfig` created next to the Estimator: create it there"
 
 
 @dataclass(frozen=True)
@@ -352,7 +352,9 @@ class _Reader:
         last = function.body.body[-1]
         value = returns[0].value if len(returns) == 1 else None
         if value is None or not isinstance(last, cst.SimpleStatementLine) or last.body[0] is not returns[0]:
-            raise Blocked("TFM108", call, f"`{title}` does not end in a single return of a RunConfig")
+            raise Blocked(
+                "TFM108", call, f"`{title}` does not end in a single return of a RunConfig: return one at its end"
+            )
         params = [p.name.value for p in function.params.params]
         given = {p.name.value: p.default for p in function.params.params if p.default is not None}
         given.update(bind(call, params, title, "TFM108"))

@@ -334,7 +334,7 @@ def metric_ops(
                 gone.add(index)
         function = function or file.functions.get(head.value)
     if function is None or not isinstance(function.body, cst.IndentedBlock):
-        raise Blocked("TFM501", head, "the function of `eval_metrics` is not in this file")
+        raise Blocked("TFM501", head, "the function of `eval_metrics` is not in this file: define it here")
     values = _arguments(function, tensors)
     result: cst.BaseExpression | None = None
     for line in function.body.body:

@@ -330,7 +330,7 @@ class _Reader(Steps):
                 continue
             given = assignments(statement.node)
             name, place = given[-1] if given else ("", statement.node)
-            message = f"`{name}` is assigned in a block that cannot be resolved"
+            message = f"`{name}` is assigned in a block that cannot be resolved: assign it outside"
             raise Blocked("TFM403", place, message if given else NOT_UNDERSTOOD)
 
     def _only_lists(self, operation: Operation) -> bool:
@@ -421,7 +421,10 @@ class _Reader(Steps):
                 return applied.loss
             raise Blocked("TFM403", applied.loss, "the minimized loss is not the loss of the EstimatorSpec")
         if isinstance(loss, cst.Name):
-            message = "the loss changes after it is minimized, and the EstimatorSpec reports another one"
+            message = (
+                "the loss changes after it is minimized, and the EstimatorSpec reports another one: "
+                "minimize the reported loss"
+            )
             raise Blocked("TFM403", applied.loss, message)
         return None
 

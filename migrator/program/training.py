@@ -586,12 +586,12 @@ class ProgramReader:
                 changed = rebound(self.file, self.scope, value, place, last)
                 if changed is not None:
                     name, node = changed
-                    message = f"`{name}`, which a spec or RunConfig reads, changes before it is used"
+                    message = f"`{name}`, which a spec or RunConfig reads, changes before it is used: use another name"
                     self.refusals.refuse("TFM109", node, message)
         if program.model_dir is not None:
             changed = rebound(self.file, self.scope, program.model_dir, self.place.call, last)
             if changed is not None:
-                message = f"`{changed[0]}`, which model_dir reads, changes before it is used"
+                message = f"`{changed[0]}`, which model_dir reads, changes before it is used: use another name"
                 self.refusals.refuse("TFM103", changed[1], message)
         self._check_model_reads(program, last)
 
@@ -609,7 +609,7 @@ class ProgramReader:
             if changed is not None:
                 message = (
                     f"`{changed[0]}`, which the model_fn reads, changes after the Estimator is created and "
-                    "before it is used"
+                    "before it is used: use another name"
                 )
                 self.refusals.refuse("TFM103", changed[1], message)
 
@@ -794,7 +794,10 @@ class ProgramReader:
             )
         if self.lent and both is None and not any(use.method in _PHASES for use in uses):
             # Here is no data that tells the shapes of the features.
-            message = "this Estimator is trained, evaluated and used to predict in other functions only"
+            message = (
+                "this Estimator is trained, evaluated and used to predict in other functions only: "
+                "create and use it in one"
+            )
             self.refusals.refuse("TFM103", self.place.call, message)
         return tuple(uses), both
 

@@ -496,7 +496,9 @@ class Steps(Optimizers):
         bound = bind(node, ("decay", "num_updates", "zero_debias", "name"), AVERAGE, "TFM413")
         decay, updates, debias = bound.get("decay"), bound.get("num_updates"), bound.get("zero_debias")
         if decay is None or not self._is_number(decay) or self._reads_tensorflow(decay):
-            raise Blocked("TFM413", decay or node, "the decay of the moving averages is not a literal number")
+            raise Blocked(
+                "TFM413", decay or node, "the decay of the moving averages is not a literal number: write one"
+            )
         if debias is not None and not is_false(debias):
             raise Blocked("TFM413", debias, "`zero_debias` is unsupported")
         if updates is not None and not is_none(updates) and not self._is_step(value.argument(1, "num_updates")):
@@ -519,7 +521,11 @@ class Steps(Optimizers):
                 place = bound.get("var_list", node)
                 raise Blocked("TFM413", place, "these moving averages are not of all trained variables")
         if self._is_early(value):
-            raise Blocked("TFM413", node, "these moving averages are only of variables created before")
+            raise Blocked(
+                "TFM413",
+                node,
+                ("these moving averages are only of variables created before: create them after the whole network"),
+            )
         first = self._all_awaited(value)
         if averages.counted and first.counting and not first.applied:
             raise Blocked("TFM413", node, _COUNTED_APART)

@@ -152,7 +152,7 @@ _MODULES = {"_checked": "numbers", "parse": "re", "parse_json": "json", "to_json
 
 def _made(site: Site) -> cst.BaseExpression:
     if any(arg.keyword is None and arg.star != "**" for arg in site.call.args):
-        raise Blocked("TFM123", site.original, "HParams is not created from keyword arguments")
+        raise Blocked("TFM123", site.original, "HParams is not created from keyword arguments: use them")
     if any(
         arg.keyword is not None and arg.keyword.value in ("hparam_def", "model_structure") for arg in site.call.args
     ):

@@ -259,7 +259,9 @@ def named_arguments(site: Site, parameters: Sequence[str], args: Sequence[cst.Ar
         if arg.star:
             raise Blocked("TFM202", site.original, f"`{site.name}` is called with * or ** arguments: write them out")
         if arg.keyword is None and index >= len(parameters):
-            raise Blocked("TFM202", site.original, f"`{site.name}` has too many positional arguments")
+            raise Blocked(
+                "TFM202", site.original, f"`{site.name}` has too many positional arguments: pass them by keyword"
+            )
         name = arg.keyword.value if arg.keyword is not None else parameters[index]
         if name not in parameters:
             raise Blocked("TFM202", site.original, f"`{site.name}` has no argument `{name}` known to tf-migrate")
@@ -428,7 +430,9 @@ def frozen_averages(site: Site, phase: bool | None, args: list[cst.Arg]) -> list
     if phase is False or site.updates:
         return args
     if site.updates is None:
-        raise Blocked("TFM202", site.original, "one model_fn with this layer runs UPDATE_OPS, another does not")
+        raise Blocked(
+            "TFM202", site.original, "one model_fn with this layer runs UPDATE_OPS, another does not: run them in both"
+        )
     message = "UPDATE_OPS is never run: the moving averages keep their initial values (`momentum=1.0`)"
     site.remarks.append(Blocked("TFM221", site.original, message))
     kept = [a for a in args if a.keyword is None or a.keyword.value not in ("momentum", "decay")]

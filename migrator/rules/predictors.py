@@ -51,12 +51,12 @@ def _from_saved_model(site: Site) -> cst.BaseExpression:
     new = site.arguments(_PARAMETERS, _CODE)
     for key in _LEFT:
         if not is_none(given.get(key)):
-            raise Blocked(_CODE, site.original, f"`{key}` of `{_NAME}` is not carried over: use the bridge")
+            raise Blocked(_CODE, site.original, f"`{key}` of `{_NAME}` is unsupported: use the bridge")
     tags = given.get("tags")
     if tags is not None and not is_none(tags) and string(tags) != "serve" and site.tensorflow(tags) not in _SERVE:
-        raise Blocked(_CODE, site.original, f"`tags` of `{_NAME}` other than those of serving are not carried over")
+        raise Blocked(_CODE, site.original, f"`tags` of `{_NAME}` must be those of serving")
     if "export_dir" not in new:
-        raise Blocked(_CODE, site.original, f"`{_NAME}` is called without a folder")
+        raise Blocked(_CODE, site.original, f"`{_NAME}` is called without a directory")
     arguments = [site.code(new[key]) for key in ("export_dir", "signature_def_key") if not is_none(new.get(key))]
     return expression(call_text(site.training.helper("saved_predictor", _TEXT), arguments))
 

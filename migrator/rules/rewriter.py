@@ -737,7 +737,13 @@ class Rewriter(Transformer):
         if name is None:
             return updated_node
         if name == "tf":
-            self.problems.append(Blocked("TFM209", original_node, "the TensorFlow module itself is used as a value"))
+            self.problems.append(
+                Blocked(
+                    "TFM209",
+                    original_node,
+                    "the TensorFlow module itself is used as a value: use its functions by name",
+                )
+            )
             return updated_node
         return self._reference(name, original_node, updated_node)
 

@@ -48,7 +48,7 @@ def read_scopes(node: cst.With, imports: ImportMap, own: OwnWeights) -> dict[cst
 
 def _read(item: cst.WithItem, imports: ImportMap, own: OwnWeights) -> Scope:
     if item.asname is not None and item.item not in own.unread:
-        raise Blocked("TFM705", item, "the variable scope is bound with `as`, and that name is read")
+        raise Blocked("TFM705", item, "the variable scope is bound with `as`, and that name is read: remove the `as`")
     assert isinstance(item.item, cst.Call)
     bound = bind(item.item, _PARAMETERS, "tf.variable_scope", "TFM705")
     for key, value in bound.items():
@@ -65,7 +65,9 @@ def _read(item: cst.WithItem, imports: ImportMap, own: OwnWeights) -> Scope:
         name = cst.BooleanOperation(name, cst.Or(space, space), default)  # a parameter that is None most of the time
     if isinstance(name, cst.Call):
         if imports.resolve(name.func) != "tf.get_variable_scope":
-            raise Blocked("TFM705", name, "the name of the variable scope is computed by a call")
+            raise Blocked(
+                "TFM705", name, "the name of the variable scope is computed by a call: assign it to a name first"
+            )
         name = None
     partitioner = bound.get("partitioner")
     return Scope(name, None if is_none(partitioner) else partitioner)
@@ -85,7 +87,7 @@ def _name_scope(site: Site) -> cst.BaseExpression:
         message = "`default_name` of `tf.name_scope` applies if the name is None, which cannot be told here"
         raise Blocked("TFM204", default, message)
     if name is None or is_none(name):
-        raise Blocked("TFM204", site.original, "`tf.name_scope` has no name")
+        raise Blocked("TFM204", site.original, "`tf.name_scope` has no name: pass one")
     if len(site.call.args) == 1 and site.call.args[0].keyword is None:
         return site.call
     return site.call.with_changes(args=[cst.Arg(name)], whitespace_before_args=cst.SimpleWhitespace(""))

@@ -70,7 +70,7 @@ def _writer(site: Site) -> cst.BaseExpression:
         if not is_none(given.get(key)):
             raise Blocked("TFM252", given[key], f"`{key}` of a FileWriter is unsupported")
     if "logdir" not in given:
-        raise Blocked("TFM252", site.original, "a FileWriter has no logdir")
+        raise Blocked("TFM252", site.original, "a FileWriter has no logdir: pass one")
     arguments = [site.code(given["logdir"])]
     if "max_queue" in given:
         arguments.append(f"max_queue={site.code(given['max_queue'])}")
@@ -124,11 +124,11 @@ def _write(
     around = path_to(file.module, call)
     line = around[-3] if len(around) > 3 else None
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or not isinstance(around[-2], cst.Expr):
-        raise Blocked("TFM252", call, "this line does more than write a summary")
+        raise Blocked("TFM252", call, "this line does more than write a summary: put the call on its own line")
     given = bind(call, ("summary", "global_step"), method, "TFM252")
     summary, step = given.get("summary"), given.get("global_step")
     if summary is None or step is None or is_none(step):
-        raise Blocked("TFM252", call, "a summary has no step")
+        raise Blocked("TFM252", call, "a summary has no step: pass `global_step`")
     function = next((n for n in reversed(around) if isinstance(n, cst.FunctionDef)), file.module)
     values = values_given(function, summary.value) if isinstance(summary, cst.Name) else [summary]
     if not values or not all(_is_message(file, value) for value in values):

@@ -52,7 +52,7 @@ def check_cluster(training: Training) -> None:
         raise Blocked("TFM762", value, message)
     keys = [string(e.key) for e in jobs.elements if isinstance(e, cst.DictElement)]
     if sorted(key or "" for key in keys) != ["ps", "worker"]:
-        message = "the cluster is not a dict literal with the jobs `ps` and `worker`"
+        message = "the cluster is not a dict literal with the jobs `ps` and `worker`: write one"
         raise Blocked("TFM762", value, message)
     if training.joins is None or not training.setter:
         message = (
@@ -80,7 +80,7 @@ def _check_synchronous(training: Training, call: cst.Call) -> None:
             raise Blocked("TFM764", given[key], f"`{key}` of a SyncReplicasOptimizer has no counterpart")
     several, total = given.get("replicas_to_aggregate"), given.get("total_num_replicas")
     if several is None:
-        raise Blocked("TFM764", call, "`replicas_to_aggregate` is missing")
+        raise Blocked("TFM764", call, "`replicas_to_aggregate` is missing: pass the number of workers")
     if is_none(total) or training.file.code(several) == training.file.code(total):  # type: ignore[arg-type]
         if _counts_workers(training, several):
             return

@@ -64,7 +64,11 @@ def read_loop(training: Training) -> None:
     _only_tells(training, loop)
     if isinstance(loop, cst.While):
         if not _asks_to_stop(training, loop.test):
-            raise Blocked("TFM760", loop.test, "the loop ends by another condition than `session.should_stop()`")
+            raise Blocked(
+                "TFM760",
+                loop.test,
+                "the loop ends by another condition than `session.should_stop()`: use a StopAtStepHook",
+            )
     else:
         count = loop.iter
         if not isinstance(count, cst.Call) or dotted(count.func) not in ("range", "xrange") or len(count.args) != 1:
@@ -171,7 +175,10 @@ def _only_tells(training: Training, loop: cst.While | cst.For) -> None:
     for call in finder.calls:
         name = dotted(call.func) or ""
         if method_of_session(training, call) != "run" and not tells(call):
-            message = f"`{name or training.file.code(call.func)}` is called between the steps, which `fit` does not do"
+            message = (
+                f"`{name or training.file.code(call.func)}` is called between the steps, which `fit` "
+                "does not do: move it to a hook"
+            )
             raise Blocked("TFM760", call, message)
     if finder.ends:
         message = "this condition ends the loop: use a StopAtStepHook"
