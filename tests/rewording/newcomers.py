@@ -1613,4 +1613,19 @@ def exported_names(module: ast.Module) -> bool:
     return True
 
 
+@rewording
+def settings_of_a_config(module: ast.Module) -> bool:
+    """`CONFIG = {"run": {...}}` of the module, then `RunConfig(**CONFIG["run"])`; values that are read stay."""
+    for call in _calls(module, "RunConfig"):
+        moved = [one for one in call.keywords if one.arg and isinstance(one.value, ast.Constant)]
+        if not moved:
+            continue
+        call.keywords = [one for one in call.keywords if one not in moved] + [
+            ast.keyword(None, _expression("CONFIG['run']"))
+        ]
+        _import_first(module, f"CONFIG = {{'run': { {one.arg: one.value.value for one in moved}!r} }}")
+        return True
+    return False
+
+
 __all__ = ["LACKING", "REWORDINGS"]
