@@ -223,6 +223,20 @@ def _note_kinds(part: _Part, wanted: int, found: list[Any]) -> None:
             _note_kinds(below, wanted, found)
 
 
+def outside_of(node: cst.CSTNode, *classes: type) -> list[cst.CSTNode]:
+    """A node and those below it, outer ones first, that are not of some classes nor inside of one that is."""
+    found: list[cst.CSTNode] = []
+    _note_outside(_PARTS.get(id(node)) or _part(node), _kinds(classes), found)
+    return found
+
+
+def _note_outside(part: _Part, left_out: Kinds, found: list[cst.CSTNode]) -> None:
+    if not left_out[part.kind]:
+        found.append(part.node)
+        for below in part.below:
+            _note_outside(below, left_out, found)
+
+
 def all_in(node: cst.CSTNode) -> list[cst.CSTNode]:
     """A node and every node below it, outer ones first."""
     found = [node]
@@ -491,6 +505,7 @@ __all__ = [
     "children_of",
     "names_below",
     "of_kinds",
+    "outside_of",
     "parents_in",
     "remade",
     "transformed",

@@ -47,6 +47,9 @@ _PLAIN_DECORATORS = ("functools.lru_cache", "functools.cache", "functools.wraps"
 #: Functions that make one which asks what it is given for something.
 _GETTERS = ("operator.itemgetter", "operator.attrgetter", "operator.methodcaller")
 _MARKS = ("property", "staticmethod", "classmethod")
+#: Functions whose calls may give what they were given, or what that holds. All others that are no functions of the
+#: program give something new.
+HANDING_ON = frozenset(("getattr", "iter", "next", "typing.cast", "copy.copy", "copy.deepcopy", *_PLAIN_DECORATORS))
 #: What keeps its arguments as attributes, and its parameters in their order.
 FIELDS: dict[str, tuple[str, ...]] = {
     "tf.estimator.EstimatorSpec": ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs"),
@@ -58,6 +61,12 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "argparse.Namespace": (),
     "types.SimpleNamespace": (),
 }
+_PARTIALS = ("functools.partial", "tf.contrib.framework.partial")
+_RUNS = ("tf.app.run", "absl.app.run", "tf.compat.v1.app.run")
+#: Functions of which more is known than their names: what others give is an operation, and so is any part of it.
+LOOKED_INTO = frozenset(
+    (*HANDING_ON, *KNOWN, *BUILTINS, *_GETTERS, *_MARKS, *_PARTIALS, *_RUNS, "super", "collections.namedtuple", *FIELDS)
+)
 
 
 def call(machine: Machine, callee: Value, given: Arguments, site: Site) -> Value:
@@ -148,7 +157,7 @@ def _call_method(machine: Machine, method: Method, given: Arguments, site: Site)
 
 def _call_symbol(machine: Machine, callee: Symbol, given: Arguments, site: Site) -> Value:
     name = callee.name
-    if name in ("functools.partial", "tf.contrib.framework.partial") and given.args and given.known:
+    if name in _PARTIALS and given.args and given.known:
         return Partial(site, given.args[0], given.args[1:], given.kwargs)
     if name == "super":
         return _super(machine, given, site)
@@ -162,7 +171,7 @@ def _call_symbol(machine: Machine, callee: Symbol, given: Arguments, site: Site)
             return Record(site, str(given.args[0].value), fields)
     if name in ("copy.copy", "copy.deepcopy") and len(given.args) == 1:
         return _copied(machine, given.args[0], name == "copy.deepcopy", site)
-    if name in ("tf.app.run", "absl.app.run", "tf.compat.v1.app.run"):
+    if name in _RUNS:
         return _run_main(machine, given, site)
     if name == "typing.cast" and len(given.args) == 2 and given.known:
         return given.args[1]
@@ -527,4 +536,4 @@ def elements(machine: Machine, value: Value) -> list[Value] | None:
     return None
 
 
-__all__ = ["FIELDS", "Elements", "attribute", "bound", "call", "elements", "invoke"]
+__all__ = ["FIELDS", "HANDING_ON", "LOOKED_INTO", "Elements", "attribute", "bound", "call", "elements", "invoke"]

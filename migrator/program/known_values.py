@@ -8,12 +8,13 @@ asked (`stack.append(x)`, then `stack.pop()`) is a name in its place, where the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import libcst as cst
 
+from migrator.ir.calls import HANDING_ON, LOOKED_INTO
 from migrator.ir.evaluate import Evaluator
 from migrator.ir.files import Parsed, Together
 from migrator.ir.machine import TooMuch
@@ -27,6 +28,7 @@ from migrator.program.calls import calls_in, functions_in, is_docstring, is_none
 from migrator.program.modes import ALL, ModeNames
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.scopes import path_to
+from migrator.walking import of_kinds, outside_of
 
 _ENDS = (cst.Raise, cst.Assert, cst.Try, cst.TryStar, cst.Yield, cst.Await, cst.Global, cst.Nonlocal, cst.With)
 _INNER = (cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
@@ -37,6 +39,7 @@ _TAKES = ("pop", "popleft")
 _MADE = ("list", "collections.deque")
 _MODE = "mode"
 _CHOOSING = (cst.Subscript, cst.Attribute, cst.BooleanOperation)
+_NEW = (cst.Tuple, cst.List, cst.Dict, cst.Set, cst.ListComp, cst.SetComp, cst.DictComp, cst.Lambda)  # made each time
 _TELLING_OF_MODES = (cst.Comparison, cst.Call, cst.Subscript, cst.Attribute, cst.BooleanOperation, cst.UnaryOperation)
 
 
@@ -56,11 +59,11 @@ class Evaluated:
 
 
 class Watched(Evaluator):
-    """An evaluator that notes what the expressions of a function give."""
+    """An evaluator that notes what some expressions of a function give, and all parts of them."""
 
-    def __init__(self, file: Parsed) -> None:
+    def __init__(self, file: Parsed, wanted: Iterable[cst.CSTNode]) -> None:
         super().__init__(Together.of([file]))
-        self.wanted: frozenset[cst.CSTNode] = frozenset()
+        self.wanted = frozenset(node for one in wanted for node in of_kinds(one, cst.BaseExpression))
         self.seen: dict[cst.CSTNode, list[Evaluated]] = {}
         self.count = 0
         self.asked: frozenset[cst.CSTNode] = frozenset()
@@ -94,11 +97,10 @@ class Watched(Evaluator):
         What functions change in the module's names, or other files may, is not known either.
         """
         path = path_to(file.module, function)
-        self.wanted = frozenset(node for node in nodes_in(function.body) if isinstance(node, cst.BaseExpression))
         try:
             module: Module = self.load(Parsed(file.path, file.module))
             around = module.scope
-            changed, hidden = _changed_by_functions(file), _gives_names_unseen(file)
+            changed, hidden = _changed_by_functions(file.module), _gives_names_unseen(file.module)
             for name, held in self.store.held(around).items():
                 data = isinstance(held, (Constant, Items, Table, Object, Either))
                 if name in changed or (data and (hidden or elsewhere(name))):
@@ -125,26 +127,26 @@ class Watched(Evaluator):
         return True
 
 
-def _changed_by_functions(file: ParsedFile) -> set[str]:
+@lru_cache(maxsize=8)
+def _changed_by_functions(module: cst.Module) -> frozenset[str]:
     """The names of a module whose values its functions change, or parts of them."""
     found: set[str] = set()
-    imported = {one.name for one in read_bindings(file.module) if one.form is Form.IMPORTED and one.level == 0}
-    for function in functions_in(file.module):
+    imported = {one.name for one in read_bindings(module) if one.form is Form.IMPORTED and one.level == 0}
+    for function in functions_in(module):
         own = {one.name for one in bound_in(function)}
         # What a library's function does is not known to change the library: `tf.estimator.train_and_evaluate(...)`.
         changes = [one for one in changes_in(function) if one.form is not Form.CALLED or one.name not in imported]
         found |= {one.name for one in changes} - own
-    return found | {one.name for one in read_bindings(file.module) if one.form is Form.SCOPED}
+    return frozenset(found | {one.name for one in read_bindings(module) if one.form is Form.SCOPED})
 
 
-def _gives_names_unseen(file: ParsedFile) -> bool:
+@lru_cache(maxsize=8)
+def _gives_names_unseen(module: cst.Module) -> bool:
     """Whether a file may give names of modules values that no statement shows: `setattr`, `globals()`, `exec`."""
-    for node in nodes_in(file.module):
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in _UNSEEN:
-            return True
-        if isinstance(node, cst.Attribute) and node.attr.value == "__dict__":
-            return True
-    return False
+    calls = calls_in(module)
+    if any(isinstance(call.func, cst.Name) and call.func.value in _UNSEEN for call in calls):
+        return True
+    return any(node.attr.value == "__dict__" for node in of_kinds(module, cst.Attribute))
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,10 @@ def known_values(
         unpacked = list(_unpacked(file, function))
         if not asked and not stacks and not tests and not unpacked:
             continue
-        watched = Watched(Parsed(file.path, file.module))
+        puts = [put for stack in stacks for put in stack.puts.values()]
+        asks = [ask for stack in stacks for ask in stack.asks]
+        wanted = (*asked, *unpacked, *puts, *asks, *(test.test for test in tests))
+        watched = Watched(Parsed(file.path, file.module), wanted)
         watched.asked = frozenset((*asked, *unpacked))
         watched.unpacked = frozenset(unpacked)
         if not watched.follow(file, function, elsewhere):
@@ -226,32 +231,77 @@ def _candidates(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.Bas
     local = [one.name for one in bound_in(function)]
     inner = {one.name.value: one for one in functions_in(function.body) if local.count(one.name.value) == 1}
     for node in _own_nodes(function):
-        if not isinstance(node, (*_CHOOSING, cst.Call)) or file.may_have_comment(node):
-            continue
         if isinstance(node, _CHOOSING):
-            if _is_of_made(file, node):
-                yield node
-        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args:
+            of = getattr(node, "value", None)
+            is_one = _is_of_made(file, node) and not (isinstance(of, cst.Call) and _is_opaque(file, of, local))
+        elif not isinstance(node, cst.Call):
+            continue
+        elif isinstance(node.func, cst.Name) and node.args:
             name = node.func.value
             own = inner.get(name) if name in inner else None if name in local else file.functions.get(name)
-            is_python = name in BUILTINS and name not in bound and name not in file.imports.star_names
-            if is_python or (own is not None and _only_computes(own)) or _is_of_python(file, node):
-                yield node
-        elif isinstance(node, cst.Call) and not isinstance(node.func, cst.Name) and _is_of_python(file, node):
+            if name in BUILTINS and name not in bound and name not in file.imports.star_names:
+                is_one = name in HANDING_ON
+            elif own is not None and _only_computes(own):
+                is_one = _may_give_back(file, own)
+            else:
+                is_one = _is_of_python(file, node) and not _makes_new(file, node)
+        else:
+            is_one = not isinstance(node.func, cst.Name) and _is_of_python(file, node) and not _makes_new(file, node)
+        if is_one and not file.may_have_comment(node):
             yield node
 
 
 @lru_cache(maxsize=64)
 def _own_nodes(function: cst.FunctionDef) -> tuple[cst.CSTNode, ...]:
     """The nodes of a function that are not inside of functions, classes and comprehensions in it."""
-    found: list[cst.CSTNode] = []
-    left: list[cst.CSTNode] = [function.body]
-    while left:
-        node = left.pop()
-        if not isinstance(node, _INNER):
-            found.append(node)
-            left += reversed(node.children)
-    return tuple(found)
+    return tuple(outside_of(function.body, *_INNER))
+
+
+def _may_give_back(file: ParsedFile, function: cst.FunctionDef) -> bool:
+    """Whether what a function returns may be something that it was given, not just what it makes itself each time."""
+    names = Counter(one.name for one in bound_in(function))
+    inner = {one.name.value for one in functions_in(function.body) if names[one.name.value] == 1 and not one.decorators}
+    for node in _own_nodes(function):
+        value = node.value if isinstance(node, cst.Return) else None
+        is_new = isinstance(value, _NEW) or (isinstance(value, cst.Name) and value.value in inner)
+        if value is not None and not is_new and not (isinstance(value, cst.Call) and _is_opaque(file, value, names)):
+            return True
+    return False
+
+
+def _is_opaque(file: ParsedFile, call: cst.Call, local: Iterable[str]) -> bool:
+    """Whether a call is one of a library of which the evaluator knows no more than its name: it gives what is new.
+
+    `local` are the names of the function around it, which hide those of the file.
+    """
+    origin = file.imports.resolve(call.func)
+    return origin is not None and origin not in LOOKED_INTO and names_in(call.func).isdisjoint(local)
+
+
+def _makes_new(file: ParsedFile, call: cst.Call) -> bool:
+    """Whether a call of what is Python's makes something each time, and gives nothing that it was given."""
+    func: cst.BaseExpression = call.func
+    origin = file.imports.resolve(func)
+    if origin is not None:
+        return origin not in HANDING_ON
+    if isinstance(func, cst.Name):
+        owner = file.classes.get(func.value)
+        return _is_plain_class(owner) if owner is not None else _is_of_tuple(file, call)
+    while isinstance(func, (cst.Call, cst.Attribute)):
+        func = func.func if isinstance(func, cst.Call) else func.value
+        origin = file.imports.resolve(func)
+        if origin is not None:
+            return origin not in LOOKED_INTO
+    # A method of a flag's value, which no object of the program is.
+    held = file.constants.get(func.value) if isinstance(func, cst.Name) else None
+    return (file.imports.resolve(held) or "").endswith(".FLAGS") and not any(map(names_in, call.args))
+
+
+def _is_plain_class(owner: cst.ClassDef) -> bool:
+    """Whether calling a class makes an object of it, and never gives one that there was: no enumeration, say."""
+    bases = [base.value.value if isinstance(base.value, cst.Name) else None for base in owner.bases]
+    own = {one.name.value for one in functions_in(owner.body)}
+    return not owner.decorators and not owner.keywords and bases in ([], ["object"]) and "__new__" not in own
 
 
 def _is_of_made(file: ParsedFile, node: cst.Subscript | cst.Attribute | cst.BooleanOperation) -> bool:
@@ -291,7 +341,7 @@ def _only_computes(function: cst.FunctionDef) -> bool:
     lines = [one for one in function.body.body if not is_docstring(one)]
     if function.decorators or function.asynchronous is not None or not lines:
         return False
-    return not any(isinstance(node, _ENDS) for node in nodes_in(function.body))
+    return not of_kinds(function.body, *_ENDS)
 
 
 def _parts(watched: Watched, asked: Sequence[cst.BaseExpression]) -> dict[cst.CSTNode, cst.BaseExpression]:
@@ -475,8 +525,11 @@ def _modes_said(
         return {}
     asked = list(_mode_tests(file, function))
     found: dict[cst.BaseExpression, dict[str, Value]] = {node: {} for node in asked}
-    for mode in sorted(ALL) if asked else ():
-        watched = Watched(Parsed(file.path, file.module))
+    local = {one.name for one in bound_in(function)}
+    for mode in sorted(ALL):
+        if not any(_may_be_said(file, node, values, local) for node, values in found.items()):
+            return {}
+        watched = Watched(Parsed(file.path, file.module), asked)
         if not watched.follow(file, function, elsewhere, {_MODE: mode}):
             return {}
         for node in asked:
@@ -497,6 +550,12 @@ def _modes_said(
         if not any(node in set(nodes_in(other)) for other in said):
             said[node] = _said_of_modes([mode for mode in sorted(answers) if answers[mode]])
     return said
+
+
+def _may_be_said(file: ParsedFile, node: cst.BaseExpression, values: Mapping[str, Value], local: Iterable[str]) -> bool:
+    """Whether an expression may be True or False in each mode, after what it was in some of them."""
+    is_other = isinstance(node, cst.Call) and _is_opaque(file, node, local)
+    return not is_other and all(isinstance(one, Constant) and isinstance(one.value, bool) for one in values.values())
 
 
 def _mode_tests(file: ParsedFile, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:

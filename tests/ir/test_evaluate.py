@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from migrator.ir.calls import HANDING_ON, LOOKED_INTO
 from migrator.ir.evaluate import Evaluator
 from migrator.ir.files import Parsed, Together
-from migrator.ir.values import Function, Value
+from migrator.ir.operators import BUILTINS
+from migrator.ir.values import Function, Operation, Value
 from tests.ir.concrete import NotKnown, concrete
 
 _SEEN: Counter[str] = Counter()
@@ -234,3 +236,34 @@ def test_a_loop_that_may_stop_in_each_turn_is_evaluated_in_seconds(test: str, th
     assert time.process_time() - before < 10
     content = evaluator.content_of(value)
     assert content is not None and len(content.items) >= 12 and content.more == (then == "break")
+
+
+def _given(text: str) -> list[Value]:
+    """The values of the tuple that `main(p, q)` of a text returns."""
+    evaluator, value = _evaluated(text)
+    found = evaluator.elements(value)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(BUILTINS - HANDING_ON))
+def test_what_python_has_but_for_a_few_gives_something_new(name: str) -> None:
+    for call in (f"{name}(p)", f"{name}(p, q)", f"{name}(x)", f"{name}(x, q)", f"{name}(*x)", f"{name}(p, *x, k=q)"):
+        *before, found = _given(f"def main(p, q):\n    x = [p, q]\n    return p, q, x, {call}\n")
+        assert not any(found is one for one in before), call
+
+
+def test_what_hands_something_on_does_so() -> None:
+    handed = _given("def main(p, q):\n    return p, next(iter([p])), getattr(p, 'x', q), p.x\n")
+    assert handed[0] is handed[1] and handed[2] is handed[3]
+    cast = _given("import typing\n\n\ndef main(p, q):\n    return p, typing.cast(int, p)\n")
+    assert cast[0] is cast[1]
+
+
+@pytest.mark.parametrize("name", ["os.path.join", "functools.reduce", "json.loads", "random.choice", "itertools.chain"])
+def test_functions_of_libraries_that_are_only_names_give_operations(name: str) -> None:
+    module = name.partition(".")[0]
+    assert name not in LOOKED_INTO
+    values = _given(f"import {module}\n\n\ndef main(p, q):\n    r = {name}(p, q)\n    return p, q, r, r[0], r.x\n")
+    assert all(isinstance(one, Operation) for one in values[2:])
+    assert not any(new is old for new in values[2:] for old in values[:2])
