@@ -9,9 +9,9 @@ from pathlib import Path
 
 import libcst as cst
 
+from migrator.program.body import Parameters
 from migrator.program.inlining import Inlined
 from migrator.program.model_function import ModelFunction
-from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ALL, ModalStatement
 from migrator.program.own_weights import OwnWeights, own_weights
 from migrator.program.parsed import Blocked, ParsedFile, Project
@@ -28,10 +28,12 @@ References = list[tuple[cst.FunctionDef, ParsedFile, cst.CSTNode]]
 class FollowedModel:
     """A model_fn as it was read, which is the same in whatever form it is tried: how far, and what was in the way.
 
-    `function` is of no use where something was `found` in the way.
+    It is read by its file, its function and its parameters: how a driver calls it makes no difference. `function` is of
+    no use where something was `found` in the way.
     """
 
-    model: ModelReference
+    file: ParsedFile
+    parameters: Parameters
     read: Inlined | None
     function: ModelFunction | None
     found: tuple[Blocked, ...]

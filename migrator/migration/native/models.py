@@ -139,9 +139,10 @@ def _read_model(state: GroupState, program: TrainingProgram) -> ModelFunction | 
     function = None
     if not refusals:  # where names cannot be followed, nothing is known of what is computed with them
         known = state.everything.followed.get(program.model_fn)
-        if known is None or known.model is not program.model:
+        parameters = program.model.parameters
+        if known is None or known.file is not file or known.parameters != parameters:
             read, function = _follow_model(state, program, refusals)
-            known = FollowedModel(program.model, read, function, tuple(refusals.found))
+            known = FollowedModel(file, parameters, read, function, tuple(refusals.found))
             state.everything.followed[program.model_fn] = known
         for problem in known.found:
             refusals.add(problem)
