@@ -50,6 +50,7 @@ from migrator.rules import scaffolds
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
 from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
+from migrator.walking import of_kinds
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def _check_functions(body: SpecialisedBody) -> None:
                 "use another name"
             )
             raise Blocked("TFM106", statement.node, message)
-        for node in nodes_in(statement.node):
+        for node in of_kinds(statement.node, cst.FunctionDef, cst.Assign):
             around: cst.CSTNode | None = None  # what a function hides is seen from around it
             if isinstance(node, cst.FunctionDef):
                 around = cst.IndentedBlock([node])

@@ -19,7 +19,7 @@ from migrator.ir.values import Class, Constant, Either, Function, Operation, Sym
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import value_given
 from migrator.names.imports import ImportMap
-from migrator.program.calls import calls_in, nodes_in
+from migrator.program.calls import calls_in
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import returns_in
@@ -39,6 +39,7 @@ from migrator.query.variables import (
     only_reuses,
     reuses,
 )
+from migrator.walking import of_kinds
 
 _OF_WEIGHTS = frozenset(name.rpartition(".")[2] for name in (*PARAMETERS, SCOPE, LOOKUP, *CELLS, *RECURRENT))
 # What computes tensors and makes nothing that is found again by its name.
@@ -531,8 +532,7 @@ def _unread_scopes(
     given = {
         item.asname.name: item.item
         for node in nodes
-        for one in nodes_in(node)
-        if isinstance(one, cst.With)
+        for one in of_kinds(node, cst.With)
         for item in one.items
         if item.asname is not None and item.item in scopes
     }

@@ -1029,8 +1029,8 @@ class _OfScope:
         if not isinstance(self.scope, cst.FunctionDef):
             return
         found: dict[str, list[cst.Attribute]] = {}
-        for node in nodes_in(self.scope):
-            if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
+        for node in of_kinds(self.scope, cst.Attribute):
+            if isinstance(node.value, cst.Name):
                 found.setdefault(node.value.value, []).append(node)
         first = self.scope.params.params[0].name.value if self.scope.params.params else None
         is_method = isinstance(self.file.parents.get(self.file.parents.get(self.scope) or self.scope), cst.ClassDef)

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrator.names.bindings import read_bindings
-from migrator.program.calls import calls_in, nodes_in, string
+from migrator.program.calls import calls_in, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.telling import tells
+from migrator.walking import of_kinds
 
 #: Methods that read variables of the newest checkpoint, with their parameters.
 VARIABLES: Mapping[str, tuple[str, ...]] = {"get_variable_value": ("name",), "get_variable_names": ()}
@@ -35,7 +36,7 @@ def asks_for_weights(file: ParsedFile, method: str, node: cst.BaseExpression | N
     """
     if method != "get_variable_value" or node is None:
         return False
-    texts = [one for one in nodes_in(node) if isinstance(one, (cst.SimpleString, cst.FormattedStringText))]
+    texts = of_kinds(node, cst.SimpleString, cst.FormattedStringText)
     last = max(texts, key=file.position, default=None)
     if last is None:
         return False
@@ -50,11 +51,11 @@ def checkpoint_reads(file: ParsedFile) -> list[Blocked]:
         return []
     message = "the names in this checkpoint are TensorFlow 1's: use the bridge, which keeps them"
     calls = [call for call in calls_in(file.module) if file.imports.tensorflow(call.func) in _READERS]
-    strings = [node for node in nodes_in(file.module) if isinstance(node, cst.SimpleString) and _FILES in node.value]
+    strings = [node for node in of_kinds(file.module, cst.SimpleString) if _FILES in node.value]
     paths = [one for one in strings if len(str(string(one)).split()) == 1]  # no help text, no docstring
     newest = [call for call in calls_in(file.module) if file.imports.tensorflow(call.func) == _NEWEST]
     apart = [call for call in newest if any(_is_taken_apart(file, one) for one in _mentions(file, call))]
-    every = [node for node in nodes_in(file.module) if isinstance(node, cst.Attribute) and node.attr.value in _ALL]
+    every = [node for node in of_kinds(file.module, cst.Attribute) if node.attr.value in _ALL]
     told = "a native program keeps the path of its newest checkpoint only: use the bridge"
     return [
         *(Blocked("TFM853", node, message) for node in (*calls, *paths, *apart)),

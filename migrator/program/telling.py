@@ -124,8 +124,8 @@ _OF_MODULES = ("__name__", "__version__", "__file__", "__doc__")
 def shown_modules(file: ParsedFile) -> dict[cst.CSTNode, str]:
     """TensorFlow's modules among what a loop asks for names and versions (`for module in np, tf, keras:`)."""
     found: dict[cst.CSTNode, str] = {}
-    for node in nodes_in(file.module):
-        if not isinstance(node, (cst.For, cst.CompFor)) or not isinstance(node.iter, (cst.Tuple, cst.List)):
+    for node in of_kinds(file.module, cst.For, cst.CompFor):
+        if not isinstance(node.iter, (cst.Tuple, cst.List)):
             continue
         given = {one.value: file.imports.tensorflow(one.value) for one in node.iter.elements}
         modules = {one: name for one, name in given.items() if isinstance(one, cst.Name) and name in ("tf", "tf.keras")}
@@ -137,7 +137,7 @@ def shown_modules(file: ParsedFile) -> dict[cst.CSTNode, str]:
 
 def _asked(file: ParsedFile, target: cst.Name) -> set[str] | None:
     """What of modules' names and versions is asked of a name; None where something else is done with it."""
-    asks = [one for one in nodes_in(file.module) if isinstance(one, cst.Attribute) and one.attr.value in _OF_MODULES]
+    asks = [one for one in of_kinds(file.module, cst.Attribute) if one.attr.value in _OF_MODULES]
     of = {one.value: one.attr.value for one in asks}
     others = [one for one in name_nodes(file.module) if one.value == target.value and one is not target]
     return {of[one] for one in others} if others and all(one in of for one in others) else None
