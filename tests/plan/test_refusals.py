@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from migrator.findings import Finding, Severity
-from migrator.program.parsed import Blocked
+from migrator.migration.native import models
+from migrator.migration.project import migrate_project
+from migrator.program.inlining import Inlined, inline_helpers
+from migrator.program.model_reference import ModelReference
+from migrator.program.parsed import Blocked, Project
 from migrator.program.refusals import Refusals
 from tests.rules.programs import program, run, run_project
 
@@ -76,3 +84,52 @@ def test_a_refusal_is_collected_once() -> None:
     assert refusals.of(fails, 0) == 0
     refusals.refuse("TFM103", None, "that")
     assert [r.message for r in refusals.found] == ["this", "that"]
+
+
+MODEL = """\
+import tensorflow as tf
+
+
+def model_fn(features, labels, mode):
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features["x"], 1))
+    train_op = tf.train.AdamOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+"""
+CALLER = """\
+import tensorflow as tf
+{imported}
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensors(({{"x": [[1.0]]}}, [[2.0]])).repeat()
+
+
+estimator = tf.estimator.Estimator({model})
+estimator.train(input_fn, steps=3{hooks})
+"""
+
+
+def test_a_model_fn_is_read_once_whatever_drivers_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[ModelReference] = []
+
+    def counted(project: Project, model: ModelReference) -> Inlined:
+        read.append(model)
+        return inline_helpers(project, model)
+
+    monkeypatch.setattr(models, "inline_helpers", counted)
+    texts = {
+        Path("model.py"): MODEL,
+        Path("first.py"): CALLER.format(imported="import model", model="model.model_fn", hooks=""),
+        Path("second.py"): CALLER.format(
+            imported="from model import model_fn as network", model="network", hooks=", hooks=[Own()]"
+        ),
+    }
+    new, findings = migrate_project(texts, "auto")
+    assert not new
+    assert {
+        (path.name, f.code) for path, found in findings.items() for f in found if f.severity is Severity.MANUAL
+    } == {
+        ("first.py", "TFM114"),
+        ("second.py", "TFM110"),
+    }
+    assert len(read) == 1
