@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.ir.files import Together
 from migrator.names.bindings import Binding, Form, bound_in, dotted
 from migrator.program.calls import string
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import path_to
 from migrator.rules.rule import Rule
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 CODE = "TFM128"
 RULES = (
@@ -26,9 +28,10 @@ What a name stands for decides what a program trains, so a native model is only 
 be resolved. Assignments of all kinds are, and an assignment expression (`:=`) that can be written as a line of its own.
 An assignment expression in a comprehension, a loop's condition or an `elif`, a capture of a `match` statement, and a
 name that is also bound by an `except`, `import`, `def`, `class` or `type` statement are not, unless the name is used in
-that statement alone. Give the value to the name in a line `name = value`, or use another name there. Nor is what no
-statement names: `exec(...)`, `globals()["rate"] = ...`, `setattr(config, "rate", ...)` of a module, another value for a
-name of TensorFlow (`tf.layers.dense = ...`).
+that statement alone. Nor is a name that is imported from two files of the project, by a condition say. Give the value
+to the name in a line `name = value`, or use another name there. Nor is what no statement names: `exec(...)`,
+`globals()["rate"] = ...`, `setattr(config, "rate", ...)` of a module, another value for a name of TensorFlow
+(`tf.layers.dense = ...`).
 """,
     ),
 )
@@ -73,6 +76,34 @@ def check_hidden(project: Project, file: ParsedFile, scope: cst.CSTNode) -> None
         if read is None or read:
             what = "names" if not read else f"`{read[0]}`"
             raise Blocked(CODE, node, f"{what} may be reassigned by {how}, which is unsupported: write `name = ...`")
+
+
+def check_imports(project: Project, file: ParsedFile) -> None:
+    """Refuses a file that imports one name from several files of the project: it depends on the run which it is.
+
+    Raises Blocked (TFM128).
+    """
+    files = Together.of(project.files)
+    origins: dict[str, Path] = {}
+    for node in of_kinds(file.module, cst.Import, cst.ImportFrom):
+        for name, module, level in _modules(node):
+            found = next(filter(None, (files.imported(file.path, one, level) for one in module)), None)
+            if found is not None and origins.setdefault(name, found.path) != found.path:
+                message = f"`{name}` is imported from several files: import it from one, or use another name here"
+                raise Blocked(CODE, node, message)
+
+
+def _modules(node: cst.Import | cst.ImportFrom) -> Iterator[tuple[str, tuple[str, ...], int]]:
+    """The names that an import gives values, each with the modules that it may be or come from, and the level."""
+    aliases = () if isinstance(node.names, cst.ImportStar) else node.names
+    for alias in aliases:
+        name = dotted(alias.name) or ""
+        given = alias.asname.name.value if alias.asname is not None and isinstance(alias.asname.name, cst.Name) else ""
+        if isinstance(node, cst.ImportFrom):
+            base = dotted(node.module) or ""
+            yield given or name, (f"{base}.{name}" if base else name, base), len(node.relative)
+        elif given or "." not in name:
+            yield given or name, (name,), 0
 
 
 def names_behind(scope: cst.CSTNode, nodes: Collection[cst.CSTNode]) -> set[str]:

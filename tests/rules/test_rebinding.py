@@ -7,7 +7,7 @@ from textwrap import dedent, indent
 import pytest
 
 from migrator.findings import Finding, Severity
-from tests.rules.programs import program, run
+from tests.rules.programs import program, run, run_project
 
 PROGRAM = """\
 import contextlib
@@ -287,3 +287,32 @@ def test_a_metric_of_labels_that_a_block_changes(form: str, metric: str) -> None
         )
     )
     assert refusals(findings) or "labels = 2.0 - labels" in new.partition("compute_metrics")[2], new
+
+
+NETWORK = "import tensorflow as tf\n\n\ndef network(x):\n    return tf.layers.dense(x, {0})\n\n\n"
+NETWORK += "def net(x):\n    return tf.layers.dense(x, {0})\n"
+FROM_TWO = {
+    "a condition": "if os.environ.get('WIDE'):\n    from one import network\nelse:\n    from two import network\n",
+    "an error": "try:\n    from one import network\nexcept ImportError:\n    from two import network\n",
+    "one after the other": "from one import network\nfrom two import network\n",
+    "another name": "if os.environ.get('W'):\n    from one import net as network\nelse:\n    from two import network\n",
+    "a package": "from both import network\n",
+}
+
+
+@pytest.mark.parametrize("how", FROM_TWO)
+def test_a_name_of_two_files(how: str) -> None:
+    """Either may be what runs, so both have to be carried over; a native program would be that of one."""
+    files = {"one.py": NETWORK.format(4), "two.py": NETWORK.format(8), "both/__init__.py": FROM_TWO["an error"]}
+    main = f"import os\n{FROM_TWO[how]}" + program(network="net = network(net)")
+    made = run_project({"train.py": main, **files})
+    assert all(made[name][0] == text for name, text in {"train.py": main, **files}.items())
+    codes = {one.code for _, found in made.values() for one in found if one.severity is Severity.MANUAL}
+    assert "TFM128" in codes
+
+
+def test_a_name_of_one_file_said_twice() -> None:
+    twice = "try:\n    from one import network\nexcept ImportError:\n    from .one import network\n"
+    main = twice + program(network="net = network(net)")
+    made = run_project({"train.py": main, "one.py": NETWORK.format(4)})
+    assert "keras.layers.Dense(4)" in made["one.py"][0] and made["train.py"][0] != main

@@ -107,6 +107,8 @@ def check_hidden(state: GroupState, program: TrainingProgram) -> None:
     for node, file in run.items():
         try:
             rebinding.check_hidden(state.project, file, node)
+            if isinstance(node, cst.Module):
+                rebinding.check_imports(state.project, file)
         except Blocked as problem:
             raise InFile(file, problem.code, problem.node, problem.message) from None
 
