@@ -46,8 +46,8 @@ _LACKS = (
 # What nobody can put there to try again: a library that is not to be had by its name, and what is on a network.
 _OUT_OF_REACH = ("a package", "a network")
 _ON_STAND_INS = (
-    "its models are built, on stand-ins: what it downloads, the files that it names or its arguments are not here; "
-    "put them there and try again, or train it"
+    "its models are built, but on stand-ins: downloads, files it names or its arguments are missing here; "
+    "supply them and try again, or train it"
 )
 
 
@@ -138,7 +138,7 @@ def _tell(answer: Mapping[str, object], program: Path, by_name: Mapping[str, Pat
     assert isinstance(built, list) and isinstance(absent, list)
     for operation, what, place in answer.get("lacking") or ():  # type: ignore[attr-defined]
         path, line = _placed(place, program, by_name)
-        message = f"`{operation}` needs {what}, which a TPU has not: do it in the input function"
+        message = f"`{operation}` needs {what}, which a TPU does not support: do it in the input function"
         result.add(Finding(str(path), line, 1, "TFM432", Severity.REVIEW, message), path)
     failures: list[tuple[str, str, Any]] = []
     wants: list[tuple[str, str, Any]] = []
@@ -156,11 +156,11 @@ def _tell(answer: Mapping[str, object], program: Path, by_name: Mapping[str, Pat
         said, place = ended
         fails = any(word in said for word in _OF_TENSORFLOW) and not said.startswith("SystemExit") and not lacking(said)
         if fails and not failures:
-            failures.append(("the program ends", said, place))
+            failures.append(("the program fails", said, place))
         elif not built:
-            wants.append(("this program was not tried", said, place))
+            wants.append(("this program is untested", said, place))
     elif not built:
-        wants.append(("this program was not tried", "", None))
+        wants.append(("this program is untested", "", None))
     for what, said, place in wants:
         code = "TFM179" if lacking(said) in _OUT_OF_REACH else "TFM177"
         path, line = _placed(place, program, by_name)
@@ -183,7 +183,9 @@ def _wish(what: str, said: str, absent: Collection[str]) -> str:
     """What to tell of a program that was not built for want of something."""
     lacks = lacking(said)
     packages = (
-        f"; it ran without {', '.join(absent)}, which {'is' if len(absent) == 1 else 'are'} not here" if absent else ""
+        f"; it ran without {', '.join(absent)}, which {'is' if len(absent) == 1 else 'are'} not installed"
+        if absent
+        else ""
     )
     if lacks == "data":
         return f"{what}: it needs its data, which are not here ({said}): put them there, or a few rows like them"

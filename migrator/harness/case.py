@@ -144,20 +144,20 @@ def check(case: Case) -> None:
         raise CaseError(f"an interval needs at least {FEWEST_SEEDS} seeds, not {case.seeds}")
     if not 0.0 < case.promised <= GREATEST_PROMISE:
         # The known-bad version of L6 is 20 % off, and has to stand out from what is promised.
-        raise CaseError(f"the promise has to be a share above 0 and at most {GREATEST_PROMISE}, not {case.promised:g}")
+        raise CaseError(f"the promise must be a share above 0 and at most {GREATEST_PROMISE}, not {case.promised:g}")
     for name in ("ready_timeout", "stall_timeout", "total_timeout"):
         if not getattr(case, name) > 0.0:
             raise CaseError(f"{name.replace('_', ' ')} must be positive, not {getattr(case, name):g} s")
     if min(case.devices, case.original_devices) < 1:
         raise CaseError("a program needs at least one device")
     if case.original_devices > 1 and case.original_runs.of_one:
-        raise CaseError("an Estimator has the devices of the migrated program: leave --original-devices out")
+        raise CaseError("an Estimator uses the devices of the migrated program: leave --original-devices out")
     if case.devices > 1 and case.shape.counts:
-        raise CaseError("the tasks of a cluster have one device each: leave --devices out, or --cluster")
+        raise CaseError("each task of a cluster has one device: leave --devices out, or --cluster")
     if case.keras == 3 and case.shape.count("ps"):
-        raise CaseError("Keras 3 trains on no parameter servers: leave --cluster out, or verify with --keras 2")
+        raise CaseError("Keras 3 does not support parameter servers: leave --cluster out, or verify with --keras 2")
     if case.keras == 3 and case.all_mutants:
-        raise CaseError("--full tries known-bad versions that exist for Keras 2 only")
+        raise CaseError("--full uses known-bad versions that exist for Keras 2 only")
     try:
         grade.checked(case.required, verdict.ORDER)
     except ValueError as error:
@@ -168,7 +168,7 @@ def check(case: Case) -> None:
         wanted = case.report_dir.absolute()
         place = next(folder for folder in (wanted, *wanted.parents) if folder.exists())
         if not place.is_dir() or not os.access(place, os.W_OK):
-            raise CaseError(f"no report can be written to {case.report_dir}: {place} is not a folder to write in")
+            raise CaseError(f"the report cannot be written to {case.report_dir}: {place} is not a writable folder")
 
 
 def parameter_servers(shape: ClusterShape) -> bool:

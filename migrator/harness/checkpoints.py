@@ -42,14 +42,14 @@ def with_checkpoint(session: Session, original: Recording, prefix: Path) -> Reco
     with np.load(path) as archive:
         values: dict[str, Array] = {name: archive[name] for name in archive.files}
     if "global_step" not in values:
-        raise NoState(f"checkpoint {prefix} has no global_step: it is not one of TensorFlow 1")
+        raise NoState(f"checkpoint {prefix} has no global_step: it was not written by TensorFlow 1")
     weights = {one.name: _taken(values, one.name, one.shape, prefix) for one in original.variables}
     slots: dict[tuple[str, str], Array] = {}
     shapes = {one.name: one.shape for one in original.variables}
     for key in next(iter(original.slots.values()), {}):
         name = original.slot_variables.get(key)
         if name is None:
-            raise NoState(f"it is not known what {key[1]} of {key[0]} is called in a checkpoint")
+            raise NoState(f"the name of {key[1]} of {key[0]} in a checkpoint is unknown")
         slots[key] = _taken(values, name, shapes[key[0]], prefix)
     step = int(values["global_step"])
     return replace(original, states={**original.states, step: weights}, slots={**original.slots, step: slots})

@@ -261,7 +261,7 @@ def _locked(path: Path, say: Say | None) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         if say is not None:
-            say(f"waiting for another tf-migrate that makes the same environment ({path})")
+            say(f"waiting for another tf-migrate that creates the same environment ({path})")
         lock.acquire()
     try:
         yield
@@ -274,7 +274,7 @@ def _make(specification: Specification, folder: Path, say: Say) -> None:
         _add(specification, folder, say)
         return
     uv = uv_program()
-    say(f"making the {specification.name} environment, once: {folder}")
+    say(f"creating the {specification.name} environment, once: {folder}")
     say(f"  {', '.join(specification.requirements)}")
     for left in folder.parent.glob(f".{folder.name}.*"):
         shutil.rmtree(left, ignore_errors=True)
@@ -298,7 +298,10 @@ def _make(specification: Specification, folder: Path, say: Say) -> None:
         except EnvironmentNotReady as error:
             if specification.version is not None or "ash mismatch" in str(error):
                 raise  # these are other files than those that the lock was made of: nothing of them is installed
-            say("  the locked versions cannot be installed here; taking those that can, which may compute otherwise")
+            say(
+                "  the locked versions cannot be installed here; installing the newest that can, which may give "
+                "other numbers"
+            )
             _run(specification, [*install, "--overrides", str(excluded), *specification.requirements])
         _compile(python)
         environment = {

@@ -106,9 +106,9 @@ def compared_rates(ours: tuple[Rates, Rates], theirs: tuple[Rates, Rates], *, ta
         return Artefact(RATE_NAME, l8_effects.NOT_COMPARED, said)
     if _alike(after, edited):
         return Artefact(RATE_NAME, l8_effects.SAME, f"both take it, for {len(after)} steps")
-    begun = "after a kill the original goes on with the learning rate that it is given now"
+    begun = "after a kill the original continues with its new learning rate"
     if _alike(plain, edited):
-        said = "the migrated program with the one that its checkpoint has kept"
+        said = "the migrated program with the one of its checkpoint"
         return Artefact(RATE_NAME, l8_effects.DIFFERENT, f"{begun}; {said}")
     place = next((n for n, (a, b) in enumerate(zip(after, edited, strict=False)) if not _alike((a,), (b,))), 0)
     shown = [
@@ -131,15 +131,15 @@ def compared(ours: list[float], theirs: list[float], last: int, *, random: bool)
     """
     if len(ours) == last:
         return None  # it begins anew by itself
-    begun = f"after a kill the original goes on from step {last - len(ours)}"
+    begun = f"after a kill the original resumes at step {last - len(ours)}"
     if len(theirs) == last:
-        return Artefact(NAME, l8_effects.MISSING, f"{begun}, and the migrated program begins anew")
+        return Artefact(NAME, l8_effects.MISSING, f"{begun}, but the migrated program starts from scratch")
     if len(theirs) != len(ours):
         other = f"the migrated program takes {len(theirs)} steps more, where the original takes {len(ours)}"
         return Artefact(NAME, l8_effects.MISSING, f"{begun}; {other}")
     place = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=True)) if _apart(a, b)), None)
     if place is None or random:
-        return Artefact(NAME, l8_effects.SAME, f"both go on from step {last - len(ours)}, for {len(ours)} steps")
+        return Artefact(NAME, l8_effects.SAME, f"both resume at step {last - len(ours)}, for {len(ours)} steps")
     said = (
         f"the loss of its step {place + 1} is {ours[place]:.6g} then, and {theirs[place]:.6g} in the migrated program"
     )

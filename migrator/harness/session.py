@@ -660,7 +660,7 @@ def _equivalent(findings: Findings) -> bool:
 
 def _with_late_failures(findings: Findings) -> Findings:
     """What failed after a training that was judged, and which runs were made twice, in L0."""
-    stalled = [f"{run.role}: made a second time, since at first {run.stalled}" for run in findings.runs if run.stalled]
+    stalled = [f"{run.role}: run twice, since at first {run.stalled}" for run in findings.runs if run.stalled]
     if stalled:
         levels = [
             replace(one, notes=(*one.notes, *stalled)) if one.id == l0_runs.ID else one for one in findings.levels
@@ -695,7 +695,7 @@ def _compared_alike(case: Case, progress: OnProgress, session: Session, evidence
     if level is None or level.status is Status.DIFFERENT:
         return findings
     note = (
-        "a dropout draws at each time step in one program, and for all of them at once in the other: in both it was "
+        "dropout is drawn per time step in one program, and once for all steps in the other: in both it was "
         "made to drop the same features at each"
     )
     levels = (replace(one, notes=(*one.notes, note)) if one.id == level.id else one for one in again.levels)
@@ -705,7 +705,7 @@ def _compared_alike(case: Case, progress: OnProgress, session: Session, evidence
 def _of_one_order(findings: Findings, data: LevelResult) -> Findings:
     """With what is to be said of the order that both programs were given."""
     note = (
-        "by itself the migrated program reads another order of the same shuffles: both programs had one seed, and in "
+        "the migrated program reads another order of the same shuffles: both programs had one seed, and in "
         "each pass over the data the order of the first"
     )
     level = replace(data, notes=(*data.notes, note))

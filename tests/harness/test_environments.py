@@ -53,7 +53,7 @@ def test_an_environment_is_made_once(fake: Path) -> None:
     assert f"--python {sys.executable}" in venv or "--python 3.11" in venv
     assert install.endswith(f"--no-deps --require-hashes --requirements {environments.original_specification().lock}")
     assert "estimator" in (fake / "trials").read_text()
-    assert any("making the original environment" in line for line in said)
+    assert any("creating the original environment" in line for line in said)
     assert original_python(said.append) == python
     assert len(calls(fake)) == 2
     assert len(said) == 2

@@ -78,9 +78,9 @@ def test_every_kind_of_failure_has_a_remedy_of_its_own() -> None:
     ("message", "tail", "told", "option"),
     [
         ("exit code 1: ModuleNotFoundError: No module named 'pandas.io'", (), "name the package", "--with pandas"),
-        ("exit code 1: ModuleNotFoundError: No module named 'tensorflow.contrib'", (), "Mend that", None),
+        ("exit code 1: ModuleNotFoundError: No module named 'tensorflow.contrib'", (), "Fix that", None),
         ("exit code 1: FileNotFoundError: [Errno 2] No such file or directory: 'a.csv'", (), "working directory", None),
-        ("exit code 2", ("train.py: error: unrecognized arguments: --x",), "behind `--`", None),
+        ("exit code 2", ("train.py: error: unrecognized arguments: --x",), "after `--`", None),
         (
             "exit code 1: PermissionError: [Errno 13] verify keeps programs from changing what is outside of their run",
             (),

@@ -18,13 +18,13 @@ LOSSES = [0.5, 0.4, 0.3]
 @pytest.mark.parametrize(
     ("theirs", "random", "status", "said"),
     [
-        (LOSSES, False, "same", "both go on from step 5, for 3 steps"),
-        ([0.5001, 0.4, 0.3], False, "same", "both go on"),
-        ([0.9] * 8, False, "missing", "the migrated program begins anew"),
+        (LOSSES, False, "same", "both resume at step 5, for 3 steps"),
+        ([0.5001, 0.4, 0.3], False, "same", "both resume"),
+        ([0.9] * 8, False, "missing", "the migrated program starts from scratch"),
         ([0.4, 0.3], False, "missing", "takes 2 steps more, where the original takes 3"),
         # The weights came back, and the slots of the optimizer did not.
         ([0.5, 0.45, 0.38], False, "different", "the loss of its step 2 is 0.4 then, and 0.45"),
-        ([0.5, 0.45, 0.38], True, "same", "both go on"),
+        ([0.5, 0.45, 0.38], True, "same", "both resume"),
         ([], False, "missing", "takes 0 steps more"),
         ([0.5, float("nan"), 0.3], False, "different", "nan"),
     ],
@@ -44,11 +44,11 @@ def test_an_original_that_begins_anew_asks_for_nothing() -> None:
     [
         (([0.1, 0.1], [0.05, 0.05]), True, "same", "both take it, for 2 steps"),
         # A rate that Keras restores with its optimizer.
-        (([0.1, 0.1], [0.1, 0.1]), True, "different", "the one that its checkpoint has kept"),
+        (([0.1, 0.1], [0.1, 0.1]), True, "different", "the one of its checkpoint"),
         (([0.1, 0.1], [0.1, 0.1]), False, "not compared", "could not be changed"),
         (([0.1, 0.1], [0.05, 0.1]), True, "different", "that of its step 2 is 0.05 then, and 0.1 in the"),
         (([0.1, 0.1], [0.05, None]), True, "different", "is 0.05 then, and none in"),
-        (([0.1, 0.1], [0.05]), True, "different", "goes on with the learning rate"),
+        (([0.1, 0.1], [0.05]), True, "different", "continues with its new learning rate"),
     ],
 )
 def test_what_comes_of_another_learning_rate_after_a_kill(

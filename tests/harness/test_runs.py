@@ -79,5 +79,5 @@ def test_the_report_says_which_runs_were_made_twice(tmp_path: Path) -> None:
         levels=(LevelResult("L0", "", Status.EQUIVALENT, ""), LevelResult("L1", "", Status.EQUIVALENT, "")),
     )
     levels = session._with_late_failures(found).levels
-    assert levels[0].notes == ("migrated control: made a second time, since at first local:0 had a stall",)
+    assert levels[0].notes == ("migrated control: run twice, since at first local:0 had a stall",)
     assert levels[1].notes == ()

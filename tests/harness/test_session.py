@@ -96,7 +96,7 @@ class TestWrongInputs:
 
     def test_keras3_trains_on_workers_but_on_no_parameter_servers(self) -> None:
         assert session.make_case(self.GOOD, self.GOOD, cluster="worker=2", keras=3).keras == 3
-        with pytest.raises(session.CaseError, match="Keras 3 trains on no parameter servers"):
+        with pytest.raises(session.CaseError, match="Keras 3 does not support parameter servers"):
             session.make_case(self.GOOD, self.GOOD, cluster="chief=1,ps=1", keras=3)
 
     def test_scripts_that_cannot_be_run(self, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ class TestWrongInputs:
     def test_a_report_that_cannot_be_written_is_known_before_anything_runs(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         session.make_case(self.GOOD, self.GOOD, report_dir=tmp_path / "new" / "report")
-        with pytest.raises(session.CaseError, match="file is not a folder"):
+        with pytest.raises(session.CaseError, match="file is not a writable folder"):
             session.make_case(self.GOOD, self.GOOD, report_dir=tmp_path / "file" / "report")
 
     def test_no_step_is_too_few(self) -> None:

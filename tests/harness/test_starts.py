@@ -141,7 +141,7 @@ class TestLateFailures:
         assert (both.status, len(both.notes)) == (Status.EQUIVALENT, 2)
         old = l0_runs.failed_late(self.L0, "no display", None)
         assert old.status is Status.EQUIVALENT
-        assert "the original program failed when its training was over, which was judged: no display" in old.notes
+        assert "the original program failed after its training, which was judged: no display" in old.notes
         new = l0_runs.failed_late(self.L0, None, "no display")
         assert (new.status, new.reason) == (Status.FAILED, Reason.PROGRAM_FAILED)
 
@@ -167,5 +167,5 @@ def test_a_package_with_its_packages_arguments_and_stdin_is_verified_though_its_
     assert result.exit_code == 0, result.output
     document = json.loads((tmp_path / "out/report.json").read_text())
     assert document["verdict"] == "EQUIVALENT"
-    assert "failed when its training was over" in document["levels"][0]["notes"][0]
+    assert "failed after its training" in document["levels"][0]["notes"][0]
     assert "-m pkg.train" in document["command"] and document["command"].endswith("-- --go")

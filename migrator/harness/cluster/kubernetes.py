@@ -89,7 +89,7 @@ def tfjob(run: PodRun) -> list[Object]:
     if any(_FILLED.search(arg) for arg in run.args):
         raise ManifestError("a TFJob gives all tasks the same arguments: {ps_hosts} and the like need plain jobs")
     if not run.shape.counts:
-        raise ManifestError("a TFJob is of a cluster: say which with --cluster, worker=1 say")
+        raise ManifestError("a TFJob needs a cluster: set --cluster, such as worker=1")
     container = _container(run, list(run.args), dict(run.environment or {}))
     container["ports"] = [{"name": "tfjob-port", "containerPort": PORT}]
     specs = {}

@@ -71,9 +71,9 @@ class ClusterShape:
     def _check(self, text: str) -> None:
         for kind in ("chief", "master", "evaluator"):
             if self.count(kind) > 1:
-                raise ValueError(f"a cluster has at most one {kind}, {text!r} asks for {self.count(kind)}")
+                raise ValueError(f"a cluster has at most one {kind}, but {text!r} asks for {self.count(kind)}")
         if self.count("chief") and self.count("master"):
-            raise ValueError("a cluster has a chief or, by its older name, a master; not both")
+            raise ValueError("a cluster has a chief or a master (its older name), not both")
         if self.counts and not self.trainers():
             raise ValueError(f"{text!r} has no task that trains: add chief=1 or worker=1")
 

@@ -30,7 +30,7 @@ def failed_late(level: LevelResult, original: str | None, migrated: str | None) 
     What only the migrated program fails at is its failure, although its training was judged. The original's is told.
     """
     told = [
-        f"the {program} program failed when its training was over, which was judged: {message}"
+        f"the {program} program failed after its training, which was judged: {message}"
         for program, message in (("original", original), ("migrated", migrated))
         if message is not None
     ]
@@ -174,7 +174,7 @@ def judge(
     """
     for recording, declared in ((original, original_trainers), (migrated, migrated_trainers)):
         if not recording.steps:
-            return failed(recording.program, "it ended without taking a training step")
+            return failed(recording.program, "it ended without a training step")
         counts = {task: sum(step.task == task for step in recording.steps) for task in declared}
         idle = [task for task, count in counts.items() if count == 0]
         if idle:
@@ -209,17 +209,19 @@ def judge(
         f"{recording.program} {len(recording.steps)} steps in {len(recording.participation)} task(s)"
         for recording in (original, migrated)
     )
-    summary = f"both ran to their end: {shares}; every loss is finite"
+    summary = f"both ran to the end: {shares}; every loss is finite"
     return LevelResult(ID, TITLE, Status.EQUIVALENT, summary, notes=_races(original, migrated))
 
 
 def _races(*recordings: Recording) -> tuple[str, ...]:
     """What was put in order that a program leaves to chance."""
     return tuple(
-        f"the {one.program} program makes changes that do not wait for each other: one of "
-        f"{', '.join(one.racing)} may come before a gradient or a learning rate that reads it, or after. Compared was "
-        "a training that reads first, as with `Optimizer.minimize` and a GradientTape; tf.tuple(gradients) makes it "
-        "so, and tf.control_dependencies([train_op]) around what counts the step"
+        (
+            f"the {one.program} program makes changes that do not wait for each other: one of "
+            f"{', '.join(one.racing)} may run before or after a gradient or a learning rate that reads it. The "
+            "training that reads first was compared, as with `Optimizer.minimize` and a GradientTape; enforce it "
+            "with tf.tuple(gradients), and with tf.control_dependencies([train_op]) around what counts the step"
+        )
         for one in recordings
         if one.racing
     )

@@ -126,7 +126,7 @@ def _ordered_otherwise(original: Recording, migrated: Recording, examples: Examp
         original_source=original.sources.get("input"),
         migrated_source=migrated.sources.get("input"),
     )
-    summary = f"each pass over the data has the same order in the {one}, and another one in the {other}"
+    summary = f"each pass over the data has the same order in the {one}, but a new one in the {other}"
     return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=(first,))
 
 
@@ -351,8 +351,8 @@ def _read_otherwise(original: Recording, migrated: Recording, examples: Examples
         new, missing = theirs.keys() - ours.keys(), ours.keys() - theirs.keys()
         if new:
             summary = (
-                f"{len(new)} of the {len(theirs)} examples that the migrated program reads are none of the original's, "
-                f"and {len(missing)} of its {len(ours)} are not among them"
+                f"{len(new)} of the {len(theirs)} examples that the migrated program reads are not in "
+                f"the original, and {len(missing)} of the original's {len(ours)} are not read"
             )
         return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=(first,))
     return None

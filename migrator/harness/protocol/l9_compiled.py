@@ -99,7 +99,7 @@ def _called(graph: Graph) -> str:
 
 
 def _on_host(one: Operation) -> str:
-    why = f"needs {one.lacks}, which a TPU has not" if one.lacks else "has no kernel in the XLA of a CPU"
+    why = f"needs {one.lacks}, which a TPU does not support" if one.lacks else "has no kernel in the XLA of a CPU"
     return f"{one} {why}: do it in the input function, or the host has to do it in every step"
 
 
@@ -112,7 +112,7 @@ def _refusal(graph: Graph) -> str | None:
     lacking = next((one for one in graph.on_host if one.lacks), None)
     if lacking is not None and not graph.soft_placement:
         return (
-            f"{lacking} of {_called(graph)} needs {lacking.lacks}, which a TPU has not: do it in the input function, "
-            "or have the host do it in every step (`tf.config.set_soft_device_placement(True)`)"
+            f"{lacking} of {_called(graph)} needs {lacking.lacks}, which a TPU does not support: do it in the input "
+            "function, or have the host do it in every step (`tf.config.set_soft_device_placement(True)`)"
         )
     return None

@@ -201,13 +201,18 @@ def _not_replayable(level: LevelResult, context: Context) -> _Advice:
         )
     if level.id == "L0":
         return (
-            "Steps can be recorded and compared in Estimator.train, in Model.fit (a train_step of your own in a "
-            "subclass of Model will do), and in strategy.run inside a tf.function: train through one, and repeat.",
+            (
+                "Steps can be recorded and compared in Estimator.train, in Model.fit (also with your own "
+                "train_step in a subclass of Model), and in strategy.run inside a tf.function: train through one "
+                "of these, and repeat."
+            ),
             None,
         )
     return (
-        "The migrated program has to take the batches that its input function is given: features and labels of the "
-        "same structure, dtypes and shapes as the original's. Change that and repeat.",
+        (
+            "The migrated program must use the batches of its input function: features and labels of the same "
+            "structure, dtypes and shapes as the original's. Change that and repeat."
+        ),
         None,
     )
 
@@ -215,10 +220,12 @@ def _not_replayable(level: LevelResult, context: Context) -> _Advice:
 def _random_original(level: LevelResult, context: Context) -> _Advice:
     if level.id != "L2":
         return (
-            "The original's numbers change from run to run. Where it applies gradients one by one as they come, an "
-            "update may change weights that another gradient still needs: ask for them with gate_gradients=True "
-            "(tf.gradients) or GATE_GRAPH (compute_gradients), or apply them behind tf.control_dependencies of all, "
-            "and repeat.",
+            (
+                "The original's numbers change from run to run. If it applies gradients one by one, an update "
+                "may change weights that another gradient still reads: compute them with gate_gradients=True "
+                "(tf.gradients) or GATE_GRAPH (compute_gradients), or apply them under tf.control_dependencies "
+                "of all, and repeat."
+            ),
             None,
         )
     return _random_data(level, context)
@@ -227,20 +234,24 @@ def _random_original(level: LevelResult, context: Context) -> _Advice:
 def _random_data(level: LevelResult, context: Context) -> _Advice:
     if context.steps is not None and "--steps" in context.command:
         return (
-            "Which examples a part of an epoch holds is chance. Over whole epochs both programs must read each example "
-            "as often: leave the number of steps to the script, or give the shuffle a seed.",
+            (
+                "Which examples a part of an epoch contains is random. Over whole epochs both programs must read "
+                "each example equally often: leave the number of steps to the script, or give the shuffle a seed."
+            ),
             with_options(context.command, {"--steps": None}),
         )
     return (
-        "Which examples a part of an epoch holds is chance: give the shuffle a seed in both programs, and repeat.",
+        ("Which examples a part of an epoch contains is random: give the shuffle a seed in both programs, and repeat."),
         None,
     )
 
 
 def _order(level: LevelResult, context: Context) -> _Advice:
     return (
-        "The data are the same and their order is not: give the migrated program's shuffle the original's seed (or its "
-        "lack of one), and repeat.",
+        (
+            "The data is the same, but its order is not: give the migrated program's shuffle the original's seed "
+            "(or no seed, if it has none), and repeat."
+        ),
         None,
     )
 
@@ -249,11 +260,11 @@ def _non_finite(level: LevelResult, context: Context) -> _Advice:
     step = level.differences[0].step if level.differences else None
     if step is not None and step > 1:
         return (
-            f"The original itself computes no number from step {step} on. Compare the steps before.",
+            f"The original's own numbers are not finite from step {step} on. Compare the steps before.",
             with_options(context.command, {"--steps": str(step - 1)}),
         )
     return (
-        "The original itself computes no number: lower its learning rate or mend its data, and repeat.",
+        "The original's own numbers are not finite: lower its learning rate or fix its data, and repeat.",
         None,
     )
 
@@ -264,7 +275,7 @@ def _not_exercised(level: LevelResult, context: Context) -> _Advice:
 
 def _required(level: LevelResult, context: Context) -> _Advice:
     return (
-        "The list of what was not shown says why. Without --require the verdict stands on what was compared.",
+        "The list of what was not shown says why. Without --require the verdict rests on what was compared.",
         with_options(context.command, {"--require": None}),
     )
 
@@ -298,76 +309,90 @@ def _exit(level: LevelResult, context: Context) -> _Advice:
     module = _NO_MODULE.search(said)
     if module is not None and module[1] not in ("tensorflow", "keras", "tf_keras"):
         return (
-            "The environment of the programs has only TensorFlow and what it needs: name the package that has this "
-            "module, whose name may be another.",
+            (
+                "The environment of the programs has only TensorFlow and its dependencies: name the package that "
+                "provides this module (its name may differ)."
+            ),
             with_options(context.command, {"--with": module[1]}),
         )
     if _REFUSED in said:
         return (
-            "What the program writes there can be let through: it then changes your files.",
+            "The program's writes there can be allowed: it then changes your files.",
             with_options(context.command, {"--allow-writes": ""}),
         )
     if _NO_FILE.search(said):
         return (
-            "The program runs in the working directory of this command, where its relative paths start: change to the "
-            "directory that it expects, or give the program the path behind `--`.",
+            (
+                "The program runs in the working directory of this command, where its relative paths start: "
+                "change to the directory that it expects, or pass the program the path after `--`."
+            ),
             None,
         )
     if "exit code 2" in level.summary:
-        return "The program may not know its arguments: its own come behind `--`, as `-- --data_dir=data`.", None
+        return "The program may not know its arguments: pass its own after `--`, as `-- --data_dir=data`.", None
     return (
-        "The last lines of the task say where it failed, and its whole log is in the report's folder. Mend that, and "
-        "verify again.",
+        (
+            "The last lines of the task say where it failed, and its whole log is in the report's folder. Fix "
+            "that, and verify again."
+        ),
         None,
     )
 
 
 def _signal(level: LevelResult, context: Context) -> _Advice:
     return (
-        "The process did not end by itself: a crash in compiled code leaves the stacks of its threads in the log, in "
-        "the report's folder; a SIGKILL comes from somebody else, such as a container's limit of memory.",
+        (
+            "The process was killed: a crash in compiled code leaves the stacks of its threads in the log, in "
+            "the report's folder; a SIGKILL comes from outside, such as a container's memory limit."
+        ),
         None,
     )
 
 
 def _stopped(level: LevelResult, context: Context) -> _Advice:
-    return "Nothing is known against the program: let what stopped it go (a debugger, a job of the shell) first.", None
+    return "This says nothing about the program: first end what stopped it (a debugger, a job of the shell).", None
 
 
 def _stall(level: LevelResult, context: Context) -> _Advice:
     limit = context.stall_timeout or DEFAULT_STALL_TIMEOUT
     return (
-        "The stack shows where it waits. If it only takes long there, on large data or a busy machine, give it more "
-        "time.",
+        (
+            "The stack shows where it waits. If it is only slow there, on large data or a busy machine, give it "
+            "more time."
+        ),
         with_options(context.command, {"--stall-timeout": f"{LONGER * limit:g}"}),
     )
 
 
 def _not_started(level: LevelResult, context: Context) -> _Advice:
     return (
-        "No first step was taken: the stack shows where the program waits. A cluster waits for all of its tasks: do "
-        "those of --cluster fit what the program expects in TF_CONFIG or its arguments?",
+        (
+            "No first step was taken: the stack shows where the program waits. A cluster waits for all of its "
+            "tasks: do those of --cluster match what the program expects in TF_CONFIG or its arguments?"
+        ),
         None,
     )
 
 
 def _memory(level: LevelResult, context: Context) -> _Advice:
     return (
-        "Both programs run side by side, with all their tasks. End other work on this machine, or give the programs "
-        "smaller batches or fewer tasks.",
+        (
+            "Both programs run at the same time, with all their tasks. End other work on this machine, or give "
+            "the programs smaller batches or fewer tasks."
+        ),
         None,
     )
 
 
 def _disk(level: LevelResult, context: Context) -> _Advice:
     return (
-        "Runs are kept below the folder for temporary files while they are compared: name one with more room.",
+        "Runs are kept in the temporary folder while they are compared: choose one with more space.",
         shlex.join(["env", "TMPDIR=/path/with/room", *context.command]),
     )
 
 
 def _ports(level: LevelResult, context: Context) -> _Advice:
-    return "Other processes hold the ports of this machine, or it has no address for itself: end those first.", None
+    return "Other processes use the ports of this machine, or it has no address for itself: end those first.", None
 
 
 _AFTER: Mapping[str, Callable[[LevelResult, Context], _Advice]] = {

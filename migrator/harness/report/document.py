@@ -387,7 +387,7 @@ def _not_shown(
         lines += _limits_of_data(original)
     if case.get("data_sample") is not None:
         lines.append(f"data: no evaluation took more than {case['data_sample']} batches (--data-sample)")
-    lines += [f"going on from the checkpoint in {path}: both programs began anew" for path in began_anew]
+    lines += [f"resuming from the checkpoint in {path}: both programs started from scratch" for path in began_anew]
     if "L7" not in passed:
         lines.append("evaluation metrics: not compared")
     others = max((one.other_trainings for one in (original, migrated) if one is not None), default=0)
@@ -396,7 +396,7 @@ def _not_shown(
             f"other models: {counted(others, 'more training')} of the script; only its first model is compared"
         )
     if migrated is not None and migrated.stand_in is not None:
-        lines.append("TPUs: none ran; their numbers, their limits and their speed are another matter than a CPU's")
+        lines.append("TPUs: none was used; their numbers, limits and speed differ from a CPU's")
     shown = {one.name.partition(",")[0] for one in artefacts if one.status == "same"}
     shown |= {one.name for one in artefacts if one.status == "missing"}  # the level names them
     wanted = ("predictions", "exported model", "what checkpoints hold", "numbers of summaries")
