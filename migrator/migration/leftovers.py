@@ -394,12 +394,9 @@ def _is_planned(state: GroupState, file: ParsedFile, node: cst.CSTNode) -> bool:
     if node in functions or _is_read(state, node):
         return True
     homes = {where.home(function)[1] for where in state.group.files.values() for function in functions}
-    gone = [program.model_fn for program in state.group.programs]
-    gone += (
-        [f for f in state.changes[file.path].moved if isinstance(f, cst.FunctionDef)]
-        if (file.path in state.changes)
-        else []
-    )
+    gone: list[cst.CSTNode] = [program.model_fn for program in state.group.programs]
+    if file.path in state.changes:
+        gone += [one for one in state.changes[file.path].moved if isinstance(one, (cst.FunctionDef, cst.ClassDef))]
     return node in homes and any(path_to(function, node) for function in gone)
 
 

@@ -120,6 +120,36 @@ def test_a_helper_that_is_called_elsewhere_too_is_refused() -> None:
     ]
 
 
+CLASS = """\
+class Network(object):
+    def __init__(self, units):
+        self.units = units
+
+    def __call__(self, x, is_training):
+        x = tf.layers.dense(x, self.units)
+        for _ in range(2):
+            x = network(x, is_training)
+        return x
+
+
+"""
+
+
+def test_a_helper_that_only_a_class_calls_which_goes() -> None:
+    made = f"made = Network(4)\nnet = made(features, {TRAINING})\nlogits = tf.layers.dense(net, 1)\n{LOSS}{TRAIN}{END}"
+    new = migrated(f"{DROP}\n\n{CLASS}", made)
+    assert "class Network" not in new
+    assert "def network(x):\n    x = tf.keras.layers.Dropout(0.3)(x)\n" in new
+    assert "    for _ in range(2):\n        x = network(x)\n" in new
+
+
+def test_a_helper_that_a_class_calls_which_stays() -> None:
+    made = f"made = Network(4)\nnet = made(features, {TRAINING})\nlogits = tf.layers.dense(net, 1)\n{LOSS}{TRAIN}{END}"
+    text = text_of(f"{DROP}\n\n{CLASS}", made).replace("estimator = ", "print(Network(3))\nestimator = ")
+    new, findings = run(text)
+    assert new == text and "TFM122" in {f.code for f in manual(findings)}
+
+
 # -- helpers that are read through ---------------------------------------------------------------------------------
 
 # what -> (helpers, body of the model_fn, what must stand in the new program, what must not)
