@@ -40,7 +40,7 @@ from migrator.rules.inputs import is_iterator
 from migrator.rules.optimizers import compiled, starts_at_zero
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scopes
-from migrator.rules.site import CallRule, Site, TrainingContext, expression
+from migrator.rules.site import CallRule, Site, TrainingContext, expression, free_name
 from migrator.walking import Transformer
 
 # Classes that TensorFlow 1 has under the same name, but not the same ones.
@@ -296,6 +296,10 @@ class Rewriter(Transformer):
 
     def of_network(self, new: cst.CSTNode, place: cst.CSTNode) -> cst.CSTNode:
         """New code that builds a network, as the generation of Keras wants it; its problems are reported at `place`."""
+        if self.training.keras.symbolic_tensorflow and symbolic.selects(new):
+            name = free_name("where", self.training.taken)
+            self.classes[name] = symbolic.SELECT.replace("{name}", name)
+            new = symbolic.selecting_by(new, name)
         by_name = symbolic.in_network(new, images.helpers_in(self.classes), self.values_of)
         if by_name is not None:
             code = "TFM244" if by_name in self.classes else "TFM240"

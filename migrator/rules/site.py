@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -80,6 +80,14 @@ class TrainingContext:
             self.remarks.append(Blocked(code, node, message))
 
 
+def free_name(wanted: str, taken: Collection[str]) -> str:
+    """A name for what a file gets, that nothing else in it has."""
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    return name
+
+
 @dataclass(frozen=True)
 class Site:
     """A TensorFlow 1 call: `original` as in the file, `call` with its arguments rewritten already.
@@ -107,9 +115,7 @@ class Site:
 
     def helper(self, wanted: str, text: str) -> str:
         """The name of a function or class that the file gets; `text` has `{name}` where its name goes."""
-        name, number = wanted, 2
-        while name in self.training.taken:
-            name, number = f"{wanted}_{number}", number + 1
+        name = free_name(wanted, self.training.taken)
         self.classes[name] = text.replace("{name}", name)
         return name
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import cast
 
 import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.calls import calls_in
-from migrator.walking import all_in
+from migrator.walking import all_in, transformed
 
 # Operations that take no symbolic tensors: they run a function of the program themselves, or are made in graphs only.
 # Measured with Keras 2 and TensorFlow 2.21.
+#: The operation for symbolic tensors: of values that TensorFlow 1 takes, it computes the same.
+SELECT = '''\
+def {name}(condition, x, y):
+    """Chooses as TensorFlow 1's tf.where: a condition of one axis chooses whole rows."""
+    if len(condition.shape) == 1:
+        condition = tf.reshape(condition, [-1] + [1] * (len(x.shape) - 1))
+    return tf.where(condition, x, y)
+'''
 _OPERATIONS = (
     *("tf.map_fn", "tf.vectorized_map", "tf.function", "tf.custom_gradient", "tf.recompute_grad"),
     "tf.grad_pass_through",
@@ -34,6 +43,33 @@ def in_network(
         called += [one.func for one in given if isinstance(one, cst.Call)]
     names = [dotted(function) or "" for function in called]
     return next((one for one in names if one in helpers or one in _OPERATIONS or one.startswith("tf.raw_ops.")), None)
+
+
+def selects(new: cst.CSTNode) -> bool:
+    """Whether new code has TensorFlow 1's `tf.where` by the name of its operation."""
+    return any(_is_select(call) for call in calls_in(new))
+
+
+def selecting_by(new: cst.CSTNode, name: str) -> cst.CSTNode:
+    """The code with a function of the file in its place, see `SELECT`."""
+    return cast("cst.CSTNode", transformed(new, _Selecting(name)))
+
+
+def _is_select(call: cst.Call) -> bool:
+    keys = [arg.keyword.value if arg.keyword is not None else None for arg in call.args]
+    return dotted(call.func) == "tf.raw_ops.Select" and keys == ["condition", "x", "y"]
+
+
+class _Selecting(cst.CSTTransformer):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        if not _is_select(original_node):
+            return updated_node
+        args = [arg.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT) for arg in updated_node.args]
+        return updated_node.with_changes(func=cst.Name(self.name), args=args)
 
 
 def asked_of_tensors(new: cst.CSTNode) -> str | None:

@@ -300,7 +300,6 @@ def test_what_both_versions_share_is_carried_over_beside_compat_v1() -> None:
 @pytest.mark.parametrize(
     ("network", "code"),
     [
-        ("net = tf.where(MASK, net, -net)", "TFM240"),
         ("net = tf.image.resize_bilinear(net, [8, 8])", "TFM240"),
         ("net = tf.image.resize_images(net, [8, 8])", "TFM244"),
         ("net = tf.map_fn(lambda row: row * 2.0, net)", "TFM240"),
@@ -309,6 +308,33 @@ def test_what_both_versions_share_is_carried_over_beside_compat_v1() -> None:
 def test_symbolic_tensors_do_not_go_through_operations_by_their_names(network: str, code: str) -> None:
     """tf_keras: `TypeError: You are passing KerasTensor(...)` (TensorFlow 2.21)."""
     assert [found for found, _ in manual(program(network=network))] == [code]
+
+
+WHERE = '''\
+def where(condition, x, y):
+    """Chooses as TensorFlow 1's tf.where: a condition of one axis chooses whole rows."""
+    if len(condition.shape) == 1:
+        condition = tf.reshape(condition, [-1] + [1] * (len(x.shape) - 1))
+    return tf.where(condition, x, y)
+'''
+
+
+@pytest.mark.parametrize(
+    ("top", "network", "wanted"),
+    [
+        ("", "net = tf.where(MASK, net, -net)", "net = where(MASK, net, -net)"),
+        (
+            "def choose(one):\n    return tf.where(MASK, one, -one)\n",
+            "net = choose(net)",
+            "    return where(MASK, one, -one)",
+        ),
+    ],
+)
+def test_a_network_chooses_rows_by_a_function_of_the_file(top: str, network: str, wanted: str) -> None:
+    text = program(network=network).replace("\n\ndef model_fn", f"\n\n{top}\n\ndef model_fn")
+    new, findings = run(text)
+    assert not [one for one in findings if one.severity is Severity.MANUAL]
+    assert wanted in new and WHERE in new and new.index(WHERE) < new.index(wanted)
 
 
 @pytest.mark.parametrize(
