@@ -7,7 +7,7 @@ are calls of metrics, and the statements that only made those, and the dict, are
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -25,6 +25,7 @@ from migrator.program.parsed import Blocked, names_in
 from migrator.program.train_body import TrainBody
 from migrator.program.trained import Done, Trained
 from migrator.rules.metrics import Metric, is_metric, is_metric_symbol, read_metric
+from migrator.walking import of_kinds, transformed
 
 #: What may stand beside metrics and is left out with them.
 _TOLD = ("print", "tf.summary.", "tf.logging.", "tf.get_logger", "logging.")
@@ -253,6 +254,8 @@ class _Reader:
         before = [self.body.statements[one] for one in self.consumed if one < index]
         block = [one for one in self.body.statements[index : index + 1] if not isinstance(one.node, _LINE)]
         gone = names_given([*before, *block])
+        whole = [self.body.statements[index].node] if index < self.ran.end else []
+        gone |= {name for one in whole for inner in of_kinds(one, cst.CompFor) for name in names_in(inner.target)}
         args: list[cst.Arg] = []
         places = iter(operation.args)
         for arg in made.args:
@@ -273,14 +276,51 @@ class _Reader:
                 return cst.Name(name)
         made = value.site.node if value.site is not None else None
         index = self.ran.at.get(value)
-        inside = index in self.consumed and isinstance(value, Operation) and self.ran.is_written_there(value)
-        if not inside or not isinstance(made, cst.BaseExpression) or names_in(made) & gone:
-            raise Blocked(
-                "TFM501",
-                self._place(value, self.body.node.name),
-                "a metric reads a variable of its block: assign it outside",
-            )
-        return made
+        if isinstance(value, Operation) and isinstance(made, cst.BaseExpression):
+            there = index in self.consumed and self.ran.is_written_there(value)
+            if there and not names_in(made) & gone:
+                return made
+            # What Python computes of values is the same wherever it stands, if each of these has a name of its own.
+            parts = dict(self._operands(made, value)) if there or index is None else {}
+            written = {
+                part: self._written(one, gone)
+                for part, one in parts.items()
+                if names_in(part) & gone or (index is None and names_in(part))
+            }
+            if not isinstance(made, cst.Call):
+                written = {part: one if _is_index(made, part) else _apart(one) for part, one in written.items()}
+            new = transformed(made, _Instead(written))
+            if parts and isinstance(new, cst.BaseExpression) and not names_in(new) & gone:
+                return new
+        message = "a metric reads a variable of its block: assign it outside"
+        raise Blocked("TFM501", self._place(value, self.body.node.name), message)
+
+    def _operands(self, made: cst.BaseExpression, value: Operation) -> Iterator[tuple[cst.BaseExpression, Value]]:
+        """What an operation is computed of, each part of its expression with what it stood for there."""
+        if isinstance(made, cst.Call):
+            if self.imports.resolve(made.func) != value.symbol or any(arg.star for arg in made.args):
+                return
+            places = iter(value.args)
+            for arg in made.args:
+                given = next(places, None) if arg.keyword is None else value.kwargs.get(arg.keyword.value)
+                if given is not None:
+                    yield arg.value, given
+        elif isinstance(made, cst.Subscript) and value.symbol == "getitem" and len(value.args) == len(made.slice) + 1:
+            yield made.value, value.args[0]
+            for element, key in equal_zip(made.slice, value.args[1:]):
+                if isinstance(element.slice, cst.Index):
+                    yield element.slice.value, key
+                elif isinstance(element.slice, cst.Slice) and isinstance(key, Operation) and key.symbol == "slice":
+                    bounds = (element.slice.lower, element.slice.upper, element.slice.step)
+                    for bound, one in equal_zip(bounds, key.args):
+                        if bound is not None:
+                            yield bound, one
+        elif isinstance(made, cst.BinaryOperation) and len(value.args) == 2:
+            yield made.left, value.args[0]
+            yield made.right, value.args[1]
+        elif isinstance(made, cst.Comparison) and len(made.comparisons) == 1 and len(value.args) == 2:
+            yield made.left, value.args[0]
+            yield made.comparisons[0].comparator, value.args[1]
 
     def _position(self, operation: Operation) -> int:
         """The number of statements before a metric."""
@@ -321,6 +361,27 @@ class _Reader:
 
 
 _LINE = cst.SimpleStatementLine
+
+
+class _Instead(cst.CSTTransformer):
+    """Puts expressions in the place of others."""
+
+    def __init__(self, written: Mapping[cst.BaseExpression, cst.BaseExpression]) -> None:
+        super().__init__()
+        self.written = {id(part): new for part, new in written.items()}
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        return self.written.get(id(original_node), updated_node)
+
+
+def _is_index(made: cst.BaseExpression, part: cst.BaseExpression) -> bool:
+    """Whether a part of an expression stands in its brackets."""
+    return isinstance(made, cst.Subscript) and made.value is not part
+
+
+def _apart(node: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression that may be an operand."""
+    return node if isinstance(node, (cst.Call, cst.Integer, cst.Float, cst.SimpleString)) else _grouped(node)
 
 
 def _grouped(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -59,3 +59,55 @@ def test_the_same_metrics(way: str) -> None:
 def test_what_is_not_known_or_not_apart_is_told(way: str) -> None:
     _, findings = _run(BAD[way])
     assert "TFM501" in {one.code for one in findings if one.severity is Severity.MANUAL}
+
+
+#: What a block computes for its metrics, and the same without a block.
+COMPUTED = {
+    "parts of a tensor": (
+        'metrics = {}\nfor i, name in enumerate(["a", "b"]):\n'
+        "    metrics[name] = tf.metrics.mean(logits[:, i] * (i + 1), labels[..., i:])",
+        'metrics = {"a": tf.metrics.mean(logits[:, 0] * 1, labels[..., 0:]), '
+        '"b": tf.metrics.mean(logits[:, 1] * 2, labels[..., 1:])}',
+    ),
+    "what has a name in the block": (
+        "metrics = {}\nfor t in (0.3, 0.5):\n    above = tf.cast(logits - 1 > t, tf.float32)\n"
+        '    metrics["above_%.1f" % t] = tf.metrics.mean(above)',
+        'metrics = {"above_0.3": tf.metrics.mean(tf.cast((logits - 1) > 0.3, tf.float32)), '
+        '"above_0.5": tf.metrics.mean(tf.cast((logits - 1) > 0.5, tf.float32))}',
+    ),
+    "a comprehension, and its name again": (
+        'metrics = {"mean_%d" % i: tf.metrics.mean(logits[:, i]) for i in range(2)}\n'
+        'for i in (7,):\n    metrics["last"] = tf.metrics.mean(tf.maximum(logits, i))',
+        'metrics = {"mean_0": tf.metrics.mean(logits[:, 0]), "mean_1": tf.metrics.mean(logits[:, 1]), '
+        '"last": tf.metrics.mean(tf.maximum(logits, 7))}',
+    ),
+    "a name that means something else behind the block": (
+        'score = logits * 2.0\nmetrics = {}\nfor i in (0,):\n    metrics["mean"] = tf.metrics.mean(score[:, i])\n'
+        "score = logits * 5.0",
+        'metrics = {"mean": tf.metrics.mean((logits * 2.0)[:, 0])}',
+    ),
+}
+UNKNOWN = {
+    "a sum from turn to turn": (
+        "total = tf.zeros_like(logits)\nmetrics = {}\nfor i in range(2):\n    total = total + logits[:, i]\n"
+        '    metrics["m%d" % i] = tf.metrics.mean(total)'
+    ),
+    "a tensor of before the block that has no name": (
+        'score = tf.square(logits)\nmetrics = {}\nfor i in (0,):\n    metrics["mean"] = tf.metrics.mean(score[:, i])\n'
+        "score = tf.exp(logits)"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+def test_what_a_block_computes_for_a_metric(way: str) -> None:
+    block, plain = COMPUTED[way]
+    new, findings = _run(block)
+    assert not [one for one in findings if one.severity is Severity.MANUAL]
+    assert new == _run(plain)[0]
+
+
+@pytest.mark.parametrize("way", UNKNOWN)
+def test_what_a_block_has_for_itself(way: str) -> None:
+    _, findings = _run(UNKNOWN[way])
+    assert "TFM501" in {one.code for one in findings if one.severity is Severity.MANUAL}
