@@ -14,6 +14,9 @@ that they read (one tensor, or a dict of them by name), and methods of a small c
             self.loss_tracker.update_state(loss)
             return loss
 
+Where evaluation reports another loss than the training minimizes, `evaluation_loss` computes that one, for the class's
+own `test_step`.
+
 Keras shows no loss of a model that overrides `compute_loss`, so the class tracks it; a mean over batches is what
 Estimator reports (TFM303).
 
@@ -34,14 +37,21 @@ import libcst as cst
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
 from migrator.program.calls import is_false
-from migrator.program.loss import GeneralLoss, collection_of, output_of
+from migrator.program.loss import ANOTHER, GeneralLoss, collection_of, output_of
 from migrator.program.model_function import ModelFunction
+from migrator.program.modes import EVAL, TRAIN, ModeNames
 from migrator.program.outlining import Outlined, given
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.generation import Keras
-from migrator.walking import walk
+from migrator.walking import transformed, walk
 
 WIDTH = 100
+_TEST_STEP = [
+    "x, y, sample_weight = tf.keras.utils.unpack_x_y_sample_weight(data)",
+    "y_pred = self(x, training=False)",
+    "self.loss_tracker.update_state(self.evaluation_loss(x, y, y_pred))",
+    "return self.compute_metrics(x, y, y_pred, sample_weight)",
+]
 _STEP = ("tf.train.get_global_step", "tf.train.get_or_create_global_step", "tf.train.create_global_step")
 
 
@@ -50,16 +60,18 @@ class ModelClass:
     """The class as it is put together; a model with one output answers with that tensor, another with a dict of them.
 
     `trackers` are the metrics that it holds (attribute, expression), `outputs` the tensors that it answers with,
-    `loss` the lines of its `compute_loss`, if any. With `own_metrics` it has a `compute_metrics` too, whose lines
-    `metrics` update the metrics in the dict named `listed`: Keras' own, which serves the metrics given to `compile`,
-    wants labels and outputs of one structure. Those metrics are no attributes: Keras counts the variables of such among
-    the model's weights. `owner` is what these lines call the object whose method the model_fn is.
+    `loss` the lines of its `compute_loss`, if any, `evaluated` those of another loss that evaluations report. With
+    `own_metrics` it has a `compute_metrics` too, whose lines `metrics` update the metrics in the dict named `listed`:
+    Keras' own, which serves the metrics given to `compile`, wants labels and outputs of one structure. Those metrics
+    are no attributes: Keras counts the variables of such among the model's weights. `owner` is what these lines call
+    the object whose method the model_fn is.
     """
 
     name: str
     outputs: tuple[str, ...]
     trackers: list[tuple[str, str]] = field(default_factory=list)
     loss: list[str] = field(default_factory=list)
+    evaluated: list[str] = field(default_factory=list)
     own_metrics: bool = False
     metrics: list[str] = field(default_factory=list)
     listed: str | None = None
@@ -83,10 +95,13 @@ class ModelClass:
             more = ", training=True" if keras.loss_has_phase else ""
             head = f"def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None{more}):"
             methods.append((head, self.loss))
+        if self.evaluated:
+            methods.append(("def evaluation_loss(self, x, y, y_pred):", self.evaluated))
+            methods.append(("def test_step(self, data):", _TEST_STEP))
         if self.own_metrics:
             body = [*self.metrics, "return self.get_metrics_result()"]
             methods.append(("def compute_metrics(self, x, y, y_pred, sample_weight):", body))
-        reads = any(re.search(rf"\b{self.owner}\b", line) for line in (*self.loss, *self.metrics))
+        reads = any(re.search(rf"\b{self.owner}\b", line) for line in (*self.loss, *self.evaluated, *self.metrics))
         own = [f"{self.owner} = self"] if reads else []
         lines = [*own, "", f"class {self.name}(tf.keras.Model):"]
         for head, body in methods:
@@ -103,13 +118,16 @@ class Method:
     """What a method of the model class needs to write the user's statements down.
 
     `text` gives the new code of a node of the model_fn, with some expressions `replaced`; `outputs` are all tensors
-    that the model answers with.
+    that the model answers with, `collected` is what the losses hold that were made so far. `mode` is the
+    only one that runs the method, if there is one.
     """
 
     function: ModelFunction
     text: Callable[[cst.CSTNode], str]
     replaced: dict[cst.CSTNode, cst.BaseExpression]
     outputs: Sequence[str]
+    collected: Sequence[cst.BaseExpression] = ()
+    mode: str | None = None
 
     def lines(self, outlined: Outlined) -> list[str]:
         """The first line, which gives features, labels and outputs their names, and the statements."""
@@ -121,12 +139,13 @@ class Method:
 
     def code(self, node: cst.CSTNode) -> str:
         """The new code of a node of the model_fn, where it stands in a method of the model."""
+        if self.mode is not None:
+            node = transformed(node, _InMode(self.function.body.names, self.mode))
         left = names_in(node) & self.function.body.names.about
         if left:
             message = f"`{sorted(left)[0]}` is used for more than branching: write the cases as an `if`"
             raise Blocked("TFM106", node, message)
-        loss = self.function.loss
-        collected = [self.text(n) for n in loss.collected] if isinstance(loss, GeneralLoss) else []
+        collected = [self.text(one) for one in self.collected]
         finder = _OfModel(self.function, collected)
         walk(node, finder)
         self.replaced.update(finder.found)
@@ -186,7 +205,7 @@ def emit_general_loss(
     loss = function.loss
     assert isinstance(loss, GeneralLoss)
     model = ModelClass(class_name(function, taken), tuple(outputs), owner=owner_of(function))
-    method = Method(function, text, replaced, outputs)
+    method = Method(function, text, replaced, outputs, loss.collected, TRAIN if loss.evaluated is not None else None)
     lines = method.lines(loss.outlined)
     name = loss.expression.value if isinstance(loss.expression, cst.Name) else None
     if name is None:
@@ -194,6 +213,12 @@ def emit_general_loss(
             "loss", set().union(*(names_in(function.statements[i].node) for i in loss.outlined.statements), set())
         )
         lines.append(f"{name} = {method.code(loss.expression)}")
+    if loss.evaluated is not None:
+        if waits:
+            raise Blocked("TFM301", loss.evaluated.expression, f"{ANOTHER}: leave `--keras 3` out")
+        evaluates = Method(function, text, replaced, outputs, loss.evaluated.collected, EVAL)
+        model.evaluated += evaluates.lines(loss.evaluated.outlined)
+        model.evaluated.append(f"return {evaluates.code(loss.evaluated.expression)}")
     model.trackers.append(("loss_tracker", 'tf.keras.metrics.Mean(name="loss")'))
     update = f"self.loss_tracker.update_state({name})"
     indent = function.file.module.default_indent
@@ -233,6 +258,21 @@ def class_name(function: ModelFunction, taken: set[str]) -> str:
     name = free("".join(word[:1].upper() + word[1:] for word in words if word) or "Model", taken)
     taken.add(name)
     return name
+
+
+class _InMode(cst.CSTTransformer):
+    """Says what a conditional expression is in the one mode that runs it."""
+
+    def __init__(self, names: ModeNames, mode: str) -> None:
+        super().__init__()
+        self.names = names
+        self.mode = mode
+
+    def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
+        when = self.names.when(original_node.test)
+        if when is None:
+            return updated_node
+        return updated_node.body if self.mode in when else updated_node.orelse
 
 
 class _OfModel(cst.CSTVisitor):

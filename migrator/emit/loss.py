@@ -69,10 +69,14 @@ def emit_loss(
     Blocked (TFM301, TFM304).
     """
     if isinstance(function.loss, GeneralLoss):
-        outputs = (*function.loss.outlined.outputs, *further)
+        loss = function.loss
+        outputs = (*loss.outputs, *further)
         model = emit_general_loss(function, text, replaced, taken, outputs, replicas, keras.number == 3)
-        reads = f"({', '.join(sorted(closure(function, function.loss.outlined, function.loss.nodes)))})"
-        return EmittedLoss((), (), frozenset(), (), model, (reads,), frozenset(function.loss.outlined.statements))
+        around = closure(function, loss.outlined, loss.nodes)
+        if loss.evaluated is not None:
+            around |= closure(function, loss.evaluated.outlined, loss.evaluated.nodes)
+        reads = f"({', '.join(sorted(around))})"
+        return EmittedLoss((), (), frozenset(), (), model, (reads,), frozenset(loss.statements))
     emitter = _Emitter(function, labels, output, taken, text, is_static, of_examples, keras)
     lines, argument = emitter.emit()
     return EmittedLoss(

@@ -370,12 +370,14 @@ class _Emitter:
             if any(self._is_network(d.value) for d in found):
                 self._output(name, place)
                 continue
-            for definition in found:
+            evaluated = [d for d in found if EVAL in d.modes]
+            if found and not evaluated:
+                place = self.function.statements[found[0].index].node
+                raise Blocked("TFM106", place, f"`{name}` is not assigned in evaluation mode")
+            for definition in evaluated:
                 if definition.index not in self.copied:
                     self.copied[definition.index] = ""
                     statement = self.function.statements[definition.index]
-                    if EVAL not in statement.modes:
-                        raise Blocked("TFM106", statement.node, f"`{name}` is not assigned in evaluation mode")
                     self._need(self._entries(definition.value), place)
                     self.copied[definition.index] = self._statement(statement.node)
 

@@ -22,7 +22,7 @@ from migrator.program.body import Parameters
 from migrator.program.calls import is_docstring
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan
-from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
+from migrator.program.loss import ANOTHER, GENERAL_FORM, GeneralLoss, output_of
 from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.outlining import acts, touched
@@ -218,9 +218,9 @@ class _Emitter:
     def emit(self) -> EmittedModel:
         function = self.function
         general = function.loss if isinstance(function.loss, GeneralLoss) else None
-        several = general is not None and (len(general.outlined.outputs) > 1 or function.labels_by_key)
+        several = general is not None and (len(general.outputs) > 1 or function.labels_by_key)
         compiles = not several and function.reads_labels
-        outputs = general.outlined.outputs if general is not None else (self.output_name,)
+        outputs = general.outputs if general is not None else (self.output_name,)
         metrics = emit_metrics(
             function,
             self.labels,
@@ -248,6 +248,8 @@ class _Emitter:
             keras=self.keras,
         )
         if self.rewriter.training.on_mesh:
+            if general is not None and general.evaluated is not None:
+                raise Blocked("TFM301", general.evaluated.expression, f"{ANOTHER}: choose another `--strategy`")
             if metrics.outputs and loss.model is None:
                 message = (
                     "a metric reads a tensor that the loss does not: use `--strategy mirrored`, or leave the metric out"

@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrator.names.bindings import names_changed
 from migrator.program.calls import is_none
-from migrator.program.modes import ModalStatement, Modes, Spec
+from migrator.program.modes import ModalStatement, ModeNames, Modes, Spec
 from migrator.program.parsed import Blocked, ParsedFile
 
 
@@ -43,7 +43,7 @@ class Body:
     """What the readers of loss, training and metrics look at.
 
     `definitions` are the assignments of one name to one expression, `unclear` the names that are given a value in
-    some other way too, and `specs` the EstimatorSpecs with their arguments by name.
+    some other way too, `specs` the EstimatorSpecs with their arguments by name, and `names` what is known of the mode.
     """
 
     file: ParsedFile
@@ -53,6 +53,12 @@ class Body:
     definitions: tuple[Definition, ...]
     unclear: frozenset[str]
     specs: tuple[tuple[Spec, Mapping[str, cst.BaseExpression]], ...]
+    names: ModeNames | None = None
+
+    @property
+    def about(self) -> frozenset[str]:
+        """The names that say something of the mode."""
+        return self.names.about if self.names is not None else frozenset()
 
     def piece(self, key: str, mode: str) -> cst.BaseExpression | None:
         """What the spec of `mode` says for `key`; None when it says nothing (or None)."""

@@ -2,20 +2,23 @@
 
 A model_fn without its branches is one list of statements for each mode. Where two modes run the same line, the list
 holds it twice (`if mode == TRAIN: loss = tf.reduce_mean(errors)`, and the same under EVAL): here it becomes one line of
-both, as long as no mode runs its own lines in another order than before.
+both, as long as no mode runs its own lines in another order than before, but for `b = a`, which passes lines that have
+nothing to do with either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import libcst as cst
 
 from migrator.pairing import equal_zip
+from migrator.program.body import names_given
 from migrator.program.modes import TRAIN, ModalStatement, ModeNames, Spec, SpecialisedBody
-from migrator.program.parsed import ParsedFile
+from migrator.program.parsed import ParsedFile, names_in
 from migrator.rules.dropout import drops_nothing, is_training_dropout
+from migrator.walking import of_kinds
 
 
 def with_common_lines(file: ParsedFile, body: SpecialisedBody) -> SpecialisedBody:
@@ -110,10 +113,22 @@ def _pair(file: ParsedFile, statements: list[ModalStatement], specs: list[Spec])
             if texts[first] != texts[second] or one.modes & other.modes or not _same_dependencies(file, one, other):
                 continue
             for goes, modes in ((second, other.modes), (first, one.modes)):
-                between = any(modes & statement.modes for statement in statements[first + 1 : second])
+                ran = [statement for statement in statements[first + 1 : second] if modes & statement.modes]
+                between = bool(ran) and not _may_pass(one, ran, statements)
                 if not between and not any(modes & spec.modes and first < spec.position <= second for spec in specs):
                     return first, second, goes
     return None
+
+
+def _may_pass(line: ModalStatement, others: Sequence[ModalStatement], statements: Sequence[ModalStatement]) -> bool:
+    """Whether a line is `b = a`, which means the same before some others and behind them."""
+    for target, source in _copies(line):
+        late = any(
+            target in names_in(one.node) and of_kinds(one.node, cst.FunctionDef, cst.Lambda) for one in statements
+        )
+        read = any(target in names_in(one.node) or source in names_given((one,)) for one in others)
+        return not late and not read
+    return False
 
 
 def _said(file: ParsedFile, statement: ModalStatement) -> str:

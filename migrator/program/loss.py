@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from migrator.names.bindings import names_bound
 from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, names_given
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
 from migrator.program.modes import EVAL, PREDICT, TRAIN
-from migrator.program.outlining import Outlined, check_pure, of_labels, outline, touched
+from migrator.program.outlining import Outlined, check_pure, given, of_labels, outline, touched
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.losses import DataLoss, read_cross_entropy, read_keras_loss, read_loss
 from migrator.walking import walk
@@ -21,8 +22,7 @@ from migrator.walking import walk
 GENERAL_FORM = ("TFM301", "TFM302", "TFM304")
 _REGULARIZATION = ("tf.losses.get_regularization_loss",)
 
-
-_ANOTHER = "EVAL mode reports another loss than TRAIN mode minimizes"
+ANOTHER = "EVAL mode reports another loss than TRAIN mode minimizes"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class GeneralLoss:
     `expression` is what the EstimatorSpec says, `outlined` what the method needs, `moved` every statement of any mode
     that goes to it, `collected` what `tf.losses.get_total_loss` adds up, and `summed` whether the loss that TensorFlow
     1 notes last is a sum, which replicas add and do not average (None: not known). `minimized` is what the training
-    minimizes, where that is not what the EstimatorSpec says.
+    minimizes, where that is not what the EstimatorSpec says, `evaluated` the loss of the EVAL mode, where that is
+    another one.
     """
 
     expression: cst.BaseExpression
@@ -67,11 +68,23 @@ class GeneralLoss:
     collected: tuple[cst.BaseExpression, ...]
     summed: bool | None
     minimized: cst.BaseExpression | None = None
+    evaluated: GeneralLoss | None = None
 
     @property
     def nodes(self) -> tuple[cst.BaseExpression, ...]:
-        """The expressions that the method computes from its statements."""
-        return (self.expression, *self.collected, *((self.minimized,) if self.minimized is not None else ()))
+        """The expressions that the methods compute from their statements."""
+        minimized = (self.minimized,) if self.minimized is not None else ()
+        return (self.expression, *self.collected, *minimized, *(self.evaluated.nodes if self.evaluated else ()))
+
+    @property
+    def statements(self) -> tuple[int, ...]:
+        """The indices of the statements that the methods run."""
+        return tuple(sorted({*self.outlined.statements, *(self.evaluated.statements if self.evaluated else ())}))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the network's tensors that the methods read."""
+        return tuple(dict.fromkeys((*self.outlined.outputs, *(self.evaluated.outputs if self.evaluated else ()))))
 
 
 def output_of(names: Sequence[str]) -> cst.BaseExpression:
@@ -87,23 +100,22 @@ def read_general_loss(
     """Reads any loss; `consumed` are the statements that say something else, `minimized` is another loss that the
     training minimizes. Raises Blocked (TFM301, TFM311).
     """
-    found = []
-    for mode in (TRAIN, EVAL):
-        expression = body.piece("loss", mode)
-        if expression is not None:
-            found.append(_general(body, expression, consumed, mode))
+    expressions = {mode: body.piece("loss", mode) for mode in (TRAIN, EVAL)}
+    of_mode = {mode: expression for mode, expression in expressions.items() if expression is not None}
+    found = [_general(body, expression, consumed, mode) for mode, expression in of_mode.items()]
     first, other = found[0], found[-1]
-    different = _codes(body, first) != _codes(body, other) or first.outlined.outputs != other.outlined.outputs
-    by_hand = not first.collected and not other.collected
-    tensors = {*first.outlined.outputs, *other.outlined.outputs}
-    if different and not (by_hand and _is_same(body, first.expression, other.expression, tensors)):
-        raise Blocked("TFM301", other.expression, _ANOTHER)
-    if not different and first is not other:
-        nodes = [body.statements[index].node for index in first.outlined.statements]
-        _check_same_numbers(body, [first.expression, *first.collected, *nodes], tensors)
-    if not first.outlined.outputs:
-        raise Blocked("TFM301", first.expression, "the loss depends on no tensor of the network")
+    another = first is not other and not _are_one(body, first, other)
+    if another:
+        first, other = (_general(body, expression, consumed, mode, True) for mode, expression in of_mode.items())
+        for one in (first, other):
+            _check_around(body, one)
+    for one in (first, other):
+        if not one.outlined.outputs:
+            raise Blocked("TFM301", one.expression, "the loss depends on no tensor of the network")
     both = replace(first, moved=first.moved | other.moved)
+    if another:
+        both = replace(both, regularized=first.regularized or other.regularized, evaluated=other)
+        both = replace(both, moved=both.moved | _of_methods(body, both))
     return both if minimized is None else _with_minimized(body, both, consumed, minimized)
 
 
@@ -132,11 +144,13 @@ def _codes(body: Body, loss: GeneralLoss) -> list[str]:
     return [body.file.code(node).strip() for node in (*nodes, loss.expression, *loss.collected)]
 
 
-def _general(body: Body, expression: cst.BaseExpression, consumed: Collection[int], mode: str) -> GeneralLoss:
+def _general(
+    body: Body, expression: cst.BaseExpression, consumed: Collection[int], mode: str, apart: bool = False
+) -> GeneralLoss:
     position = max(s.position for s, b in body.specs if mode in s.modes and not is_none(b.get("loss")))
     roots = [(expression, position)]
     imports = body.file.imports
-    outlined = outline(body, roots, consumed, mode)
+    outlined = outline(body, roots, consumed, mode, apart)
     nodes = [*(body.statements[index].node for index in outlined.statements), expression]
     collected: list[cst.BaseExpression] = []
     regularized = False
@@ -150,7 +164,7 @@ def _general(body: Body, expression: cst.BaseExpression, consumed: Collection[in
             added = bind(call, ("add_regularization_losses", "name", "scope"), name, "TFM301")
             regularized = regularized or not is_false(added.get("add_regularization_losses"))
     if collected:
-        outlined = outline(body, [*roots, *((node, position) for node in collected)], consumed, mode)
+        outlined = outline(body, [*roots, *((node, position) for node in collected)], consumed, mode, apart)
     moved = outlined.moved | {
         i for i, s in enumerate(body.statements) if mode in s.modes and _is_bare_loss(s.node, imports)
     }
@@ -399,7 +413,7 @@ def _check_same_in_eval(body: Body, loss: cst.BaseExpression, tensors: Collectio
     if evaluated is None:
         return
     if _values(body, evaluated, EVAL) != _values(body, loss, TRAIN) and not _is_same(body, loss, evaluated, tensors):
-        raise Blocked("TFM301", evaluated, _ANOTHER)
+        raise Blocked("TFM301", evaluated, ANOTHER)
 
 
 def _check_same_numbers(body: Body, nodes: Sequence[cst.CSTNode], tensors: Collection[str]) -> None:
@@ -407,19 +421,65 @@ def _check_same_numbers(body: Body, nodes: Sequence[cst.CSTNode], tensors: Colle
 
     `nodes` are its statements. Raises Blocked (TFM301).
     """
-    if body.piece("loss", EVAL) is None:
-        return
+    if body.piece("loss", EVAL) is not None and not _same_numbers(body, nodes, tensors):
+        raise Blocked("TFM301", nodes[0], ANOTHER)
+
+
+def _same_numbers(body: Body, nodes: Sequence[cst.CSTNode], tensors: Collection[str]) -> bool:
+    """Whether what statements read beside the labels and `tensors` of the network is the same in both modes."""
     apart = {*of_labels(body), *tensors, body.parameters.features}
     read = {name for node in nodes for name in names_in(node)} - apart
-    index = _line_of_one(body, read, apart)
+    return _line_of_one(body, read, apart) is None
+
+
+def _are_one(body: Body, trained: GeneralLoss, evaluated: GeneralLoss) -> bool:
+    """Whether one method computes the losses of both modes: statements, and numbers around them, are the same."""
+    tensors = {*trained.outlined.outputs, *evaluated.outlined.outputs}
+    if _codes(body, trained) != _codes(body, evaluated) or trained.outlined.outputs != evaluated.outlined.outputs:
+        by_hand = not trained.collected and not evaluated.collected
+        return by_hand and _is_same(body, trained.expression, evaluated.expression, tensors)
+    nodes = [body.statements[index].node for index in trained.outlined.statements]
+    if any(names_in(node) & body.about for node in (trained.expression, *trained.collected, *nodes)):
+        return False
+    return _same_numbers(body, [trained.expression, *trained.collected, *nodes], tensors)
+
+
+def _of_methods(body: Body, loss: GeneralLoss) -> set[int]:
+    """The statements of one mode that methods run and nothing else reads."""
+    others = [one.node for index, one in enumerate(body.statements) if index not in loss.statements]
+    told = [value for _, bound in body.specs for key, value in bound.items() if key != "loss"]
+    read = set[str]().union(*(names_in(one) for one in (*others, *told)))
+    lines = {index: body.statements[index] for index in loss.statements}
+    return {i for i, line in lines.items() if not {TRAIN, EVAL} <= line.modes and not given(line) & read}
+
+
+def _check_around(body: Body, loss: GeneralLoss) -> None:
+    """Refuses a loss of one of two modes whose method would find a name around itself with the value of the other one,
+    or change what stands around it. Raises Blocked (TFM301).
+    """
+    lines = [body.statements[index] for index in loss.outlined.statements]
+    own = set[str](loss.outlined.reads)
+    for line in lines:
+        bound = names_bound([line.node])
+        changed = next((name for name in touched(line, body.file) - bound if name not in own), None)
+        if changed is not None or own & touched(line, body.file) & {body.parameters.features}:
+            raise Blocked("TFM301", line.node, ANOTHER)
+        own |= bound
+    read = {name for node in (*loss.nodes, *(line.node for line in lines)) for name in names_in(node)}
+    index = _line_of_one(body, read - own, own)
     if index is not None:
-        raise Blocked("TFM301", body.statements[index].node, _ANOTHER)
+        raise Blocked("TFM301", body.statements[index].node, ANOTHER)
 
 
 def _line_of_one(body: Body, names: Collection[str], apart: Collection[str]) -> int | None:
-    """A statement behind some names that the training runs and the evaluation does not, or the other way round."""
+    """A statement behind some names that the training runs and the evaluation does not, or the other way round, or that
+    asks for the mode.
+    """
     trained, evaluated = (_lines_behind(body, names, mode, apart) for mode in (TRAIN, EVAL))
-    return next((one for one in (*trained, *evaluated) if (one in trained) != (one in evaluated)), None)
+    for index in (*trained, *evaluated):
+        if (index in trained) != (index in evaluated) or names_in(body.statements[index].node) & body.about:
+            return index
+    return None
 
 
 def _lines_behind(body: Body, names: Collection[str], mode: str, apart: Collection[str]) -> list[int]:

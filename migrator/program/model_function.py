@@ -229,6 +229,7 @@ class _Reader:
             self.definitions,
             frozenset(self.unclear),
             tuple(self.specs),
+            self.body.names,
         )
         self._leave_out_what_only_tells()
 
@@ -405,7 +406,7 @@ class _Reader:
             function,
             consumed=consumed,
             loss=loss,
-            output=output_of(loss.outlined.outputs),
+            output=output_of(loss.outputs),
             regularized=loss.regularized,
             label_names=of_labels(self.read_body),
         )

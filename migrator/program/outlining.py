@@ -18,7 +18,7 @@ from migrator.names.bindings import Form, changes_in
 from migrator.names.imports import ImportMap, dotted
 from migrator.program.body import Body, names_given
 from migrator.program.calls import calls_in, nodes_in, parameters_of, string
-from migrator.program.modes import ModalStatement
+from migrator.program.modes import EVAL, TRAIN, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 
 _MUTATORS = frozenset(("append", "extend", "insert", "update", "add", "setdefault", "pop", "remove", "clear"))
@@ -171,13 +171,18 @@ def reads_model(node: cst.CSTNode, imports: ImportMap) -> bool:
 
 
 def outline(
-    body: Body, roots: Sequence[tuple[cst.BaseExpression, int]], consumed: Collection[int], mode: str
+    body: Body,
+    roots: Sequence[tuple[cst.BaseExpression, int]],
+    consumed: Collection[int],
+    mode: str,
+    apart: bool = False,
 ) -> Outlined:
     """What a method needs that computes `roots` (expressions, each with the number of statements before it) in a mode.
 
-    `consumed` are statements that say something else (train_op, metrics, summaries). Raises Blocked (TFM301, TFM311).
+    `consumed` are statements that say something else (train_op, metrics, summaries). `apart`: this mode alone runs the
+    method, so that what it computes for itself belongs there. Raises Blocked (TFM301, TFM311).
     """
-    return _Outliner(body, roots, consumed, mode).outline()
+    return _Outliner(body, roots, consumed, mode, apart).outline()
 
 
 class _Kind(IntEnum):
@@ -191,11 +196,17 @@ class _Kind(IntEnum):
 
 class _Outliner:
     def __init__(
-        self, body: Body, roots: Sequence[tuple[cst.BaseExpression, int]], consumed: Collection[int], mode: str
+        self,
+        body: Body,
+        roots: Sequence[tuple[cst.BaseExpression, int]],
+        consumed: Collection[int],
+        mode: str,
+        apart: bool,
     ) -> None:
         self.body = body
         self.roots = roots
         self.mode = mode
+        self.apart = apart
         self.statements = body.statements
         self.live = [i for i, s in enumerate(body.statements) if i not in consumed and mode in s.modes]
         self.given = {i: given(body.statements[i]) for i in self.live}
@@ -215,11 +226,12 @@ class _Outliner:
             if not names:
                 continue
             kind = self._kind(index)
-            if kind is _Kind.NETWORK:
+            own = self.apart and self._is_own(index, method)
+            if kind is _Kind.NETWORK and not own:
                 for name in names:
                     network.setdefault(name, index)
                 continue
-            if kind is _Kind.STATIC and not any(names & self.given[i] for i in method):
+            if kind is _Kind.STATIC and not own and not any(names & self.given[i] for i in method):
                 continue
             if kind is _Kind.METHOD:
                 check_pure(self.statements[index].node, self.body)
@@ -232,6 +244,33 @@ class _Outliner:
         moved = frozenset(i for i in method if self._kind(i) is _Kind.METHOD)
         reads = frozenset(str(name) for name in parameters - network.keys()) | set(outputs)
         return Outlined(tuple(sorted(method)), outputs, reads, moved)
+
+    def _is_own(self, index: int, method: Collection[int]) -> bool:
+        """Whether a statement computes for the method alone what the mode has for itself: numbers that the mode
+        decides, or what is computed of the network's tensors without variables, and read by statements of the method.
+        """
+        statement, kind = self.statements[index], self._kind(index)
+        shared = {TRAIN, EVAL} <= statement.modes and not self.read[index] & self.body.about
+        if shared and not (kind is _Kind.STATIC and self.given[index] & self._given_by_one()):
+            return False
+        if kind is _Kind.METHOD or not isinstance(statement.node, cst.SimpleStatementLine):
+            return False
+        if any("dropout" in (self.body.file.imports.resolve(call.func) or "") for call in calls_in(statement.node)):
+            return False  # a layer of Keras, which a method cannot make
+        try:
+            check_pure(statement.node, self.body)
+        except Blocked:
+            return False
+        if kind is _Kind.STATIC:
+            return True
+        names = self.given[index]
+        once = not any(names & self.given[other] for other in self.live if other != index)
+        return once and all(other in method for other in self.live if other > index and names & self.read[other])
+
+    def _given_by_one(self) -> set[str]:
+        """The names that a statement of one of training and evaluation gives a value."""
+        ones = [one for one in self.statements if len({TRAIN, EVAL} & one.modes) == 1]
+        return set[str]().union(*(given(one) for one in ones))
 
     def _check_order(self, method: set[int], network: dict[str, int]) -> None:
         """What the method finds given must mean the same wherever it reads it."""

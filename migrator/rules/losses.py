@@ -27,8 +27,10 @@ classes (`tf.keras.losses.SparseCategoricalCrossentropy()(labels, logits)`); plu
 
 Any other loss (several terms, several outputs of the network, features, weights, labels by key) becomes the
 `compute_loss` of a small subclass of `tf.keras.Model`, which runs the statements as they were written; the model then
-answers with the tensors that they read. Refused is a loss that differs between TRAIN and EVAL mode, or that reads a
-name which gets another value later.
+answers with the tensors that they read. Where evaluation reports another loss than the training minimizes (a penalty of
+the training alone, weights or smoothing that the mode decides), the subclass has an `evaluation_loss` beside it, and a
+`test_step` that reports it. Refused is a loss that reads a name which gets another value later, or what one mode alone
+changes for others to read (`params["weight"] = 2.0`).
 """,
         (
             Example("tf.losses.mean_squared_error(labels, logits)", "tf.keras.losses.MeanSquaredError()"),

@@ -38,10 +38,13 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
         "TFM311",
         "tf.layers.dense(logits",
     ),
-    "another loss in training": (
-        program(loss="loss = 2.0 * tf.reduce_mean((logits - labels) ** 2)\nif mode == 'train':\n    loss *= 2.0"),
+    "another weight in training": (
+        program(
+            loss="if mode == 'train':\n    params['weight'] = 2.0\n"
+            "loss = params['weight'] * tf.reduce_mean((logits - labels) ** 2)"
+        ),
         "TFM301",
-        "loss",
+        "weight",
     ),
     "unknown optimizer": (program(optimizer="tf.train.SyncReplicasOptimizer(0.1)"), "TFM401", "SyncReplicas"),
     "schedule": (

@@ -100,6 +100,35 @@ def test_what_says_the_same_is_native(body: str) -> None:
     assert not re.search(r"\b(mode|flag)\b", new)
 
 
+def test_lines_of_two_modes_that_differ_are_those_of_two_losses() -> None:
+    new, findings = run(HEAD + losses(" * 2.0", " * 3.0") + TAIL)
+    assert [f for f in findings if f.severity is Severity.MANUAL] == []
+    trained, evaluated = new.split("def evaluation_loss")
+    assert " * 2.0" in trained and " * 3.0" not in trained
+    assert " * 3.0" in evaluated and " * 2.0" not in evaluated
+
+
+EARLY = f"""\
+    features = features * 2.0
+    out = tf.layers.dense(features, 1)
+    {IF}PREDICT:
+        logits = out
+        return tf.estimator.EstimatorSpec(mode, predictions={{{{"out": logits}}}})
+    loss = tf.losses.mean_squared_error({{before}})
+    logits = out
+    {IF}EVAL:
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={{{{"mean": tf.metrics.mean(logits)}}}})
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op={STEP})
+"""
+
+
+def test_a_name_for_a_tensor_passes_lines_that_do_not_read_it() -> None:
+    predicts = "print(list(estimator.predict(input_fn)))\n"
+    new, findings = run(HEAD + EARLY.format(before="labels, out") + TAIL + predicts)
+    assert [f for f in findings if f.severity is Severity.MANUAL] == []
+    assert new.count("\n    logits = out\n") == 1
+
+
 def test_lines_of_two_modes_stand_once_with_the_comments_of_both() -> None:
     new, _ = run(HEAD + losses("", "") + TAIL)
     for text in ("tf.math.squared_difference", "# what is minimized", "# what is reported"):
@@ -114,7 +143,6 @@ def test_a_dropout_is_at_work_in_the_training_only() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        losses(" * 2.0", " * 3.0"),
         flagged(EITHER, between="    flag = True\n"),
         flagged(
             DEFAULT.replace(

@@ -141,12 +141,6 @@ REFUSED = {
         "TFM105",
         "spec = make(",
     ),
-    "another loss in evaluation": (
-        f"{LOGITS}if mode == {KEYS}.TRAIN:\n    {LOSS}    return {SPEC}(mode, loss=loss, train_op={OP})\n"
-        f"loss = tf.losses.absolute_difference(labels, logits)\nreturn {SPEC}(mode, loss=loss)\n",
-        "TFM301",
-        "EstimatorSpec(mode, loss=loss)",
-    ),
 }
 
 

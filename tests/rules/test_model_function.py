@@ -115,7 +115,9 @@ def test_another_loss_in_evaluation() -> None:
         f"{DENSE}{LOSS}if mode == {EVAL}:\n"
         "    return tf.estimator.EstimatorSpec(mode, loss=tf.losses.absolute_difference(labels, logits))\n"
     )
-    assert blocked(body + END) == ["TFM301"]
+    new, _ = migrate(body + END)
+    evaluated = new[new.index("def evaluation_loss(") : new.index("def test_step(")]
+    assert "return tf.reduce_mean(tf.keras.losses.mean_absolute_error(labels, logits))" in evaluated
 
 
 # -- features and labels -------------------------------------------------------------------------------------------

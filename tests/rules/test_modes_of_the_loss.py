@@ -1,4 +1,4 @@
-"""The loss of evaluation is that of training, whatever names its parts have in each mode, or the program is refused."""
+"""The loss of evaluation: that of training, whatever names its parts have in each mode, or one of its own."""
 
 from __future__ import annotations
 
@@ -35,31 +35,82 @@ def program(trained: str, evaluated: str) -> str:
     return PROGRAM.format(trained=trained.replace("\n", "\n        "), evaluated=evaluated.replace("\n", "\n    "))
 
 
+def methods(text: str) -> list[list[str]]:
+    """What is computed where each mode has its own loss: the lines of `compute_loss` and of `evaluation_loss`."""
+    found = []
+    for name in ("compute_loss", "evaluation_loss"):
+        lines = text[text.index(f"def {name}(") :].splitlines()[1:]
+        end = next(index for index, line in enumerate(lines) if not line.startswith(" " * 12))
+        found.append([line.strip() for line in lines[:end] if "loss_tracker" not in line])
+    return found
+
+
 OTHERS = {
     "parentheses that are not said": (
         "loss = tf.reduce_mean(tf.abs(labels - out) * 3 - 1)",
         "part = 3 - 1\ncost = tf.reduce_mean(tf.abs(labels - out) * part)",
+        ["loss = tf.reduce_mean(tf.abs(labels - out) * 3 - 1)", "return loss"],
+        ["part = 3 - 1", "cost = tf.reduce_mean(tf.abs(labels - out) * part)", "return cost"],
     ),
-    "another number": ("loss = tf.reduce_mean(labels - out)", "part = labels - 2 * out\ncost = tf.reduce_mean(part)"),
+    "another number": (
+        "loss = tf.reduce_mean(labels - out)",
+        "part = labels - 2 * out\ncost = tf.reduce_mean(part)",
+        ["loss = tf.reduce_mean(labels - out)", "return loss"],
+        ["part = labels - 2 * out", "cost = tf.reduce_mean(part)", "return cost"],
+    ),
     "a list that training adds to": (
         "parts = [tf.reduce_mean(labels - out)]\nparts.append(tf.reduce_mean(out))\nloss = tf.add_n(parts)",
         "part = out\nparts = [tf.reduce_mean(labels - out)]\ncost = tf.add_n(parts)",
+        [
+            "parts = [tf.reduce_mean(labels - out)]",
+            "parts.append(tf.reduce_mean(out))",
+            "loss = tf.add_n(parts)",
+            "return loss",
+        ],
+        ["parts = [tf.reduce_mean(labels - out)]", "cost = tf.add_n(parts)", "return cost"],
+    ),
+    "a penalty of the training alone": (
+        "loss = tf.reduce_mean(labels - out)\nmore = tf.reduce_sum(tf.square(out))\n"
+        "loss += 0.1 * more + tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()])",
+        "part = out\ncost = tf.reduce_mean(labels - out)",
+        [
+            "loss = tf.reduce_mean(labels - out)",
+            "more = tf.reduce_sum(tf.square(out))",
+            "loss += 0.1 * more + tf.add_n([tf.nn.l2_loss(v) for v in self.trainable_variables])",
+            "return loss",
+        ],
+        ["cost = tf.reduce_mean(labels - out)", "return cost"],
     ),
     "more losses that were made before": (
         "tf.losses.mean_squared_error(labels, out)\ntf.losses.absolute_difference(labels, out)\n"
         "loss = tf.losses.get_total_loss()",
         "part = out\ntf.losses.mean_squared_error(labels, out)\ncost = tf.losses.get_total_loss()",
+        [
+            "loss = tf.reduce_mean(tf.keras.losses.mean_squared_error(labels, out)) + "
+            "tf.reduce_mean(tf.keras.losses.mean_absolute_error(labels, out)) + sum(self.losses)",
+            "return loss",
+        ],
+        [
+            "cost = tf.reduce_mean(tf.keras.losses.mean_squared_error(labels, out)) + sum(self.losses)",
+            "return cost",
+        ],
     ),
     "a name that is given twice": (
         "loss = tf.reduce_mean(labels - out)",
         "part = labels - out\npart = part * 2\ncost = tf.reduce_mean(part)",
+        ["loss = tf.reduce_mean(labels - out)", "return loss"],
+        ["part = labels - out", "part = part * 2", "cost = tf.reduce_mean(part)", "return cost"],
     ),
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_another_loss_is_refused(name: str) -> None:
-    assert "TFM301" in run_or_blocked(program(*OTHERS[name]))[1]
+def test_each_mode_has_its_own_loss(name: str) -> None:
+    trained, evaluated, first, second = OTHERS[name]
+    new, blocked = run_or_blocked(program(trained, evaluated))
+    assert not blocked
+    assert [lines[1:] for lines in methods(new)] == [first, second]
+    assert "self.loss_tracker.update_state(self.evaluation_loss(x, y, y_pred))" in new
 
 
 SAME = {
@@ -87,6 +138,9 @@ import tensorflow as tf
 
 def input_fn():
     return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+WEIGHTS = {{"w": 1.0}}
 
 
 def doubled(weights):
@@ -128,15 +182,66 @@ PARTS = {
         "tf.losses.absolute_difference(labels, out)",
         "tf.losses.get_total_loss()",
     ),
+    "an entry of the params": (
+        "params['w'] = 1.0",
+        "params['w'] = 2.0",
+        "params['w'] * tf.reduce_mean(labels - out)",
+    ),
+    "an entry of what the file has": (
+        "w = 1.0",
+        "WEIGHTS['w'] = 2.0",
+        "WEIGHTS['w'] * tf.reduce_mean(labels - out)",
+    ),
     "two numbers": ("a, b = 1.0, 2.0", "a, b = b, a", "a * tf.reduce_mean(labels - out)"),
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_what_one_mode_alone_gives_a_loss_is_refused(name: str) -> None:
+#: What the training computes there and the evaluation does not; None where the program is refused.
+TRAINED = {
+    "a list": ["parts.append(tf.reduce_mean(out))"],
+    "another name of a list": ["parts.append(tf.reduce_mean(out))"],
+    "a number": ["weight = 2.0"],
+    "the weight of a known loss": ["weight = 2.0"],
+    "a number in a dict": ["out_2 = 2.0"],
+    "two numbers": ["a = b"],
+    "numbers of an array": None,
+    "a dict that a function changes": None,
+    "an entry of the params": None,
+    "an entry of what the file has": None,
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_what_one_mode_alone_gives_a_loss(name: str) -> None:
     before, there, loss = PARTS[name]
     text = COMMON.format(test="mode == tf.estimator.ModeKeys.TRAIN", before=before, there=there, loss=loss)
-    assert "TFM301" in run_or_blocked(text)[1]
+    new, blocked = run_or_blocked(text)
+    wanted = TRAINED[name]
+    if wanted is None:
+        assert "TFM301" in blocked
+        return
+    trained, evaluated = methods(new)
+    assert not blocked and [line for line in trained if line not in evaluated] == wanted
+    assert [line for line in trained if line not in wanted] == evaluated
+
+
+def test_a_loss_that_the_training_alone_makes_without_a_name() -> None:
+    before, there, loss = PARTS["a loss that is not named"]
+    new, blocked = run_or_blocked(
+        COMMON.format(test="mode == tf.estimator.ModeKeys.TRAIN", before=before, there=there, loss=loss)
+    )
+    assert not blocked
+    assert ["mean_absolute_error" in "".join(lines) for lines in methods(new)] == [True, False]
+
+
+def test_a_number_that_a_conditional_expression_gives_by_mode() -> None:
+    chosen = "weight = 2.0 if mode == tf.estimator.ModeKeys.TRAIN else 1.0"
+    text = COMMON.format(
+        test='params["more"]', before=chosen, there="pass", loss="weight * tf.reduce_mean(labels - out)"
+    )
+    new, blocked = run_or_blocked(text)
+    assert not blocked
+    assert [lines[1] for lines in methods(new)] == ["weight = 2.0", "weight = 1.0"]
 
 
 @pytest.mark.parametrize("name", ["a list", "a number", "the weight of a known loss"])

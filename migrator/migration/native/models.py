@@ -204,7 +204,7 @@ def _name_variables(
     if not isinstance(function.loss, GeneralLoss):
         return False
     file = function.file
-    nodes: list[cst.CSTNode] = [function.statements[i].node for i in function.loss.outlined.statements]
+    nodes: list[cst.CSTNode] = [function.statements[i].node for i in function.loss.statements]
     nodes += [*function.loss.nodes, *(node for node in calls if measures(node, file.imports))]
     reads = handled(state.project, file, function.node, list(dict.fromkeys(nodes)))
     for code in reads:
