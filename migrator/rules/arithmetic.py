@@ -41,9 +41,10 @@ floating-point or integers for certain, and elsewhere a function of the user's f
 last axis instead; where the condition compares `x` or `y` itself the two are the same, elsewhere the operation of
 TensorFlow 1 is called by its name (`tf.raw_ops.Select`). A network, whose symbolic tensors that does not take, has a
 function of the user's file in its place, which makes such a vector a column. Symbolic tensors do not go through
-`tf.map_fn`, `tf.vectorized_map` and functions of `tf.custom_gradient`, `tf.recompute_grad` or `tf.function`; and they have no `x.op`, `x.graph` and `x.consumers()`, and are no `tf.Tensor`: a network that asks for
-these becomes a bridge.
-`tf.nn.softmax_cross_entropy_with_logits` sends no gradient to the labels in TensorFlow 1. In a file that also says `compat.v1` a plain `tf.where` may mean either
+`tf.map_fn`, `tf.vectorized_map` and functions of `tf.custom_gradient`, `tf.recompute_grad` or `tf.function`; and they
+have no `x.op`, `x.graph` and `x.consumers()`, and are no `tf.Tensor`: a network that asks for these becomes a bridge.
+`tf.nn.softmax_cross_entropy_with_logits` sends no gradient to the labels in TensorFlow 1. In a file that also says
+`compat.v1` a plain `tf.where` may mean either
 version: it is refused where the two differ.
 """,
         (
