@@ -184,7 +184,7 @@ def _missing(level: LevelResult, context: Context) -> _Advice:
     if (context.steps or 0) < FEWEST_STEPS:
         return "More steps leave more to record.", with_options(context.command, {"--steps": str(FEWEST_STEPS)})
     return (
-        "One of the two programs trains in a way that the recorder does not see (a loop of its own, a variable outside "
+        "One of the two programs trains in a way that the recorder does not see (a custom loop, a variable outside "
         "the model): the notes of the level name what is missing.",
         None,
     )

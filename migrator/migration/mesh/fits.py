@@ -121,7 +121,7 @@ def _rewrite_compile(draft: Draft, call: cst.Call) -> bool:
         word = arg.keyword.value if arg.keyword is not None else None
         if word not in ("optimizer", "loss", "metrics"):
             name = "an argument is passed without a name: write it as a keyword" if word is None else f"`{word}`"
-            refuse(arg, f"{name} of `compile` is not written for a mesh: give optimizer=, loss= and metrics= only")
+            refuse(arg, f"{name} of `compile` is unsupported on a mesh: give optimizer=, loss= and metrics= only")
         named = string(arg.value)
         if word == "optimizer" and named is not None:
             kind = _WORDS.get(named.lower())
