@@ -19,7 +19,6 @@ from migrator.program.flow import InFile
 from migrator.program.flowing import read_flowing
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.refusals import Refusals
-from migrator.program.relevant import is_concerned, passes_on
 from migrator.program.subclasses import estimator_subclasses
 from migrator.program.tpu_programs import on_tpu
 from migrator.program.training import NOT_NAMED, Place, TrainingProgram, is_estimator, read_programs
@@ -207,7 +206,7 @@ def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:
             parts = origin.split(".")
             for length in range(len(parts), 0, -1):
                 other = project.sibling(file, ".".join(parts[:length]))
-                if other is not None and (is_concerned(other.text) or passes_on(other.path, other.text)):
+                if other is not None:
                     queue.append(other)
                     break
     return found

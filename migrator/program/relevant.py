@@ -76,18 +76,25 @@ def around(texts: Mapping[Path, str], roots: Iterable[Path], every: bool = False
     by_name: dict[str, list[Path]] = {}
     for path in texts:  # a package may import what is of TensorFlow without saying so itself
         by_name.setdefault(_module(path)[-1], []).append(path)
-    found: set[Path] = set()
+    found: dict[Path, list[Path]] = {}
     queue = [path for path in roots if path in texts]
     while queue:
         path = queue.pop()
         if path in found:
             continue
-        found.add(path)
+        imported = found[path] = []
         for module in _imported(texts[path]):
             for length in range(len(module), 0, -1):
                 head = module[:length]
-                queue += [other for other in by_name.get(head[-1], ()) if _module(other)[-length:] == head]
-    return [p for p, text in texts.items() if p in found and (every or is_concerned(text) or passes_on(p, text))]
+                imported += [other for other in by_name.get(head[-1], ()) if _module(other)[-length:] == head]
+        queue += imported
+    concerned = {path for path in found if is_concerned(texts[path]) or passes_on(path, texts[path])}
+    between = set[Path]()  # modules that may pass on what others have, as a package does
+    while more := {
+        path for path in found.keys() - concerned - between if not (concerned | between).isdisjoint(found[path])
+    }:
+        between |= more
+    return [path for path in texts if path in found and (every or path in concerned or path in between)]
 
 
 def passes_on(path: Path, text: str) -> bool:

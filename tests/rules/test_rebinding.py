@@ -316,3 +316,12 @@ def test_a_name_of_one_file_said_twice() -> None:
     main = twice + program(network="net = network(net)")
     made = run_project({"train.py": main, "one.py": NETWORK.format(4)})
     assert "keras.layers.Dense(4)" in made["one.py"][0] and made["train.py"][0] != main
+
+
+def test_a_module_between_two_others() -> None:
+    """What a module passes on is part of the program, whether or not that module says anything of TensorFlow."""
+    main = "from between import network\n" + program(network="net = network(net)")
+    between = {"between.py": "from further import network\n", "further.py": "import os\nfrom one import network\n"}
+    made = run_project({"train.py": main, "one.py": NETWORK.format(4), **between})
+    assert "keras.layers.Dense(4)" in made["one.py"][0] and made["train.py"][0] != main
+    assert all(made[name][0] == text for name, text in between.items())
