@@ -17,7 +17,8 @@ from migrator.ir.files import Parsed, Together
 from migrator.ir.program import Estimator, Program, understood
 from migrator.ir.values import Function, Method, Partial, Value, alternatives
 from migrator.migrate import Options, migrate
-from migrator.migration import native, reading
+from migrator.migration import reading
+from migrator.migration.native import models as native
 from migrator.program.model_function import ModelFunction
 from migrator.program.training import TrainingProgram
 from migrator.query.answers import answers
