@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Union
+from typing import Union, cast
 
 import libcst as cst
 
@@ -76,6 +76,38 @@ def modes_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool
             if isinstance(small, cst.Assign) and not all(isinstance(one.target, cst.Name) for one in small.targets):
                 continue
             found[line] = [as_statements(line, small, value)]
+    return found
+
+
+def objects_apart(file: ParsedFile, is_concerned: Callable[[cst.FunctionDef], bool]) -> Lines:
+    """`logits = Network(4)(x)`, `Network(4).build(x)`: the object gets a name in the line before.
+
+    The line makes it first. Only objects of classes of the file that have no base: others are read as they are.
+    """
+    plain = {one.name.value: one for one in file.module.body if isinstance(one, cst.ClassDef) and not one.keywords}
+    plain = {name: one for name, one in plain.items() if all(dotted(base.value) == "object" for base in one.bases)}
+    found: Lines = {}
+    for function in functions_in(file.module) if plain else ():
+        if not is_concerned(function):
+            continue
+        for line in lines_of(function):
+            small = line.body[0] if len(line.body) == 1 else None
+            call = small.value if isinstance(small, (cst.Assign, cst.Return)) else None
+            of = call.func if isinstance(call, cst.Call) else None
+            made = of.value if isinstance(of, cst.Attribute) else of
+            if not isinstance(call, cst.Call) or not isinstance(made, cst.Call) or not isinstance(made.func, cst.Name):
+                continue
+            if made.func.value not in plain or made.func.value in {one.name for one in bound_in(function)}:
+                continue
+            name = cst.Name(free(made.func.value.lower(), {one.value for one in name_nodes(file.module)}))
+            first = cst.Assign([cst.AssignTarget(name)], made)
+            func = name if of is made else cast("cst.Attribute", of).with_changes(value=name)
+            rest = cast("cst.Assign | cst.Return", small).with_changes(value=call.with_changes(func=func))
+            found[line] = [
+                cst.SimpleStatementLine([first], leading_lines=line.leading_lines),
+                line.with_changes(body=[rest], leading_lines=[]),
+            ]
+            return found  # one name after the other
     return found
 
 

@@ -53,6 +53,7 @@ from migrator.program.plain_lines import (
     matches_apart,
     modes_apart,
     names_told,
+    objects_apart,
     on_the_processor,
     without_declarations,
     without_forwarding_methods,
@@ -187,6 +188,8 @@ def _of_lines(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
             return Edits(*tables)
     if not lines and "super" in text:
         lines = without_forwarding_methods(file, _is_concerned)
+    if not lines and "class " in text:
+        lines = objects_apart(file, _is_concerned)
     if not lines and "global " in text:
         lines = without_globals(file, elsewhere)
     if lines:
