@@ -254,8 +254,7 @@ class HelperPlan:
             keras_calls.check_regularizers(scope.file, call)
             found = helper_of(project, scope, call.func)
             if found is None:
-                made = keras_object(project, scope, nodes, call.func)
-                if made is not None:
+                for made in keras_objects(project, scope, nodes, call.func):
                     self._add_keras(unit, names, call, made)
                 continue
             told = _told(scope, names, call, found)
@@ -395,7 +394,25 @@ def keras_object(
     That is the call of a class of Keras, a class of the program that tells its layers about the training, or a function
     that returns what a call of one of these makes.
     """
-    value = keras_calls.one_value(nodes, called)
+    return _keras_object(project, scope, keras_calls.one_value(nodes, called))
+
+
+def keras_objects(
+    project: Project, scope: Scope, nodes: Sequence[cst.CSTNode], called: cst.BaseExpression
+) -> list[Made]:
+    """The same where a condition chooses which of several a name stands for; empty where one is something else."""
+    values = [one for node in nodes for one in values_given(node, called.value)] if isinstance(called, cst.Name) else []
+    bound = [
+        one for node in nodes for name, one in bindings(node) if isinstance(called, cst.Name) and name == called.value
+    ]
+    if len(values) < 2 or len(bound) != len(values):
+        made = keras_object(project, scope, nodes, called)
+        return [] if made is None else [made]
+    found = [_keras_object(project, scope, value) for value in values]
+    return [one for one in found if one is not None] if None not in found else []
+
+
+def _keras_object(project: Project, scope: Scope, value: cst.BaseExpression | None) -> Made | None:
     if not isinstance(value, cst.Call):
         return None
     if keras_calls.makes_object(scope.file, value):
