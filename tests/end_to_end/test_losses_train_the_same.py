@@ -137,6 +137,23 @@ loss += tf.reduce_max(tf.losses.softmax_cross_entropy(
 loss += tf.losses.sparse_softmax_cross_entropy(
     labels["class"], logits, weight, reduction=tf.losses.Reduction.SUM_OVER_BATCH_SIZE)""",
     ),
+    "another loss in evaluation: a penalty, weights and smoothing of the training alone": (
+        '["class"]',
+        REGULARIZED,
+        """\
+training = mode == tf.estimator.ModeKeys.TRAIN
+smoothing = 0.1 if training else 0.0
+scale = 1.0
+if training:
+    scale = 2.0
+onehot = tf.one_hot(labels, 4)
+loss = scale * tf.losses.softmax_cross_entropy(onehot, logits, label_smoothing=smoothing)
+if training:
+    size = tf.reduce_mean(tf.square(net))
+    loss += 0.01 * size + tf.losses.get_regularization_loss()
+else:
+    loss = loss + tf.reduce_max(tf.abs(logits))""",
+    ),
     "losses without a Keras function": (
         "",
         FOUR + "\nprobability = tf.nn.sigmoid(logits)",
