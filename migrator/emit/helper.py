@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan, Stays, training_branch
-from migrator.program.own_weights import OwnWeights
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules.rewriter import Rewriter
+from migrator.rules.site import TrainingContext
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,13 @@ def emit_helper(
     definition: Callable[[str], cst.BaseExpression | None],
 ) -> EmittedHelper:
     """Builds the new function. Raises Blocked (TFM106) when the mode is left over in it."""
-    settle = _Settle(stays, plan, of_file.training.own)
+    settle = _Settle(stays, plan, of_file.training)
     body = stays.node.body.visit(settle)
     assert isinstance(body, cst.IndentedBlock)
     rewriter = Rewriter(stays.file.imports, stays.file.code, settle.names, of_file.keep_regularizers, definition)
     rewriter.updates = of_file.updates
-    rewriter.training = of_file.training
+    layer_names = {**of_file.training.layer_names, **settle.layer_names}
+    rewriter.training = replace(of_file.training, layer_names=layer_names)
     rewriter.dropped_arguments, rewriter.untold = settle.calls, settle.untold
     new = rewriter.of_network(stays.node.with_changes(body=body).visit(rewriter), stays.node.name)  # type: ignore[arg-type]
     assert isinstance(new, cst.FunctionDef)
@@ -55,9 +56,10 @@ def emit_helper(
 class _Settle(cst.CSTTransformer):
     """Takes out the flags of the mode, and makes dropouts of a training branch dropouts that are told `training=`."""
 
-    def __init__(self, stays: Stays, plan: HelperPlan, own: OwnWeights) -> None:
+    def __init__(self, stays: Stays, plan: HelperPlan, training: TrainingContext) -> None:
         super().__init__()
-        self.own = own
+        self.training = training
+        self.layer_names: dict[cst.CSTNode, str] = {}
         self.file = stays.file
         self.names = stays.names()
         self.plan = plan
@@ -68,7 +70,9 @@ class _Settle(cst.CSTTransformer):
         new = super().on_leave(original_node, updated_node)
         if isinstance(new, cst.CSTNode) and new is not original_node:
             self.file.origins.setdefault(new, original_node)
-            self.own.follow(new, original_node)
+            self.training.own.follow(new, original_node)
+            if original_node in self.training.layer_names:
+                self.layer_names[new] = self.training.layer_names[original_node]
             if original_node in self.plan.calls:
                 self.calls[new] = self.plan.calls[original_node]
             if original_node in self.plan.untold:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrator.program.calls import string
+from migrator.program.calls import is_none, string
 from migrator.program.helpers import Scope, helper_of
-from migrator.program.parsed import Blocked, Project
+from migrator.program.parsed import Blocked, Project, names_in
 from migrator.walking import walk
 
 _LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")
@@ -23,14 +23,19 @@ def name_layers(
 ) -> dict[cst.CSTNode, str]:
     """Names for the layers of some code, and of its helpers, that share theirs with layers in other variable scopes.
 
-    `known` are those of other models, which stay as they are. By call; the scopes come first: "encoder_hidden". Raises
-    Blocked (TFM202) at the call that gives a name for the second time in a scope, and (TFM705) where a scope with
-    `reuse=tf.AUTO_REUSE` is entered twice, whose layers were the same.
+    `known` are those of other models, which stay as they are. By call; the scopes come first: "encoder_hidden". ""
+    stands for none, where a function that is called again computes the same names (`"layer_%d" % i`), or has its layers
+    in a scope whose name is computed (`with tf.variable_scope(name)`), which made them others. Raises Blocked (TFM202)
+    at the call that gives a name for the second time in a scope, and (TFM705) where a scope with `reuse=tf.AUTO_REUSE`
+    is entered twice, whose layers were the same.
     """
-    seen: list[_Named] = []
+    every: list[_Named] = []
     for node in nodes:
-        walk(node, _Walker(project, scope, seen, (), 0, None, (), {}))
-    found = {layer.call: known[layer.call] for layer in seen if layer.call in known}
+        walk(node, _Walker(project, scope, every, (), 0, None, (), {}))
+    seen = [layer for layer in every if layer.made_of is None]
+    computed = Counter((layer.call, layer.made_of) for layer in every if layer.made_of is not None)
+    found = {layer.call: known[layer.call] for layer in every if layer.call in known}
+    found |= {call: "" for (call, _), times in computed.items() if times > 1 and call not in known}
     shared = Counter(found.get(layer.call, layer.name) for layer in seen)
     for layer in seen:
         if shared[layer.name] > 1 and layer.written and layer.scopes and _COMPUTED not in layer.scopes:
@@ -38,6 +43,9 @@ def name_layers(
     given: set[str] = set()
     for layer in seen:
         name = found.get(layer.call, layer.name)
+        if (layer.in_loop or name in given) and (not name or _COMPUTED in layer.scopes):
+            found[layer.call] = ""
+            continue
         if layer.in_loop or name in given:
             message = f"two layers are named `{layer.name}`, and Keras needs unique names: rename one"
             raise Blocked("TFM202", layer.place, message)
@@ -49,7 +57,8 @@ def name_layers(
 class _Named:
     """A layer that is given a name: by which call, in which scopes, and the place in the model_fn that leads to it.
 
-    The name is `written` in the call, or given to the function around it.
+    The name is `written` in the call, or given to the function around it. One that is computed is `made_of` what the
+    parameters that it reads are given, where that is known (None: it is not computed).
     """
 
     call: cst.Call
@@ -58,6 +67,7 @@ class _Named:
     scopes: tuple[str, ...]
     in_loop: bool
     place: cst.CSTNode
+    made_of: tuple[tuple[str, str | None], ...] | None = None
 
 
 class _Walker(cst.CSTVisitor):
@@ -123,6 +133,9 @@ class _Walker(cst.CSTVisitor):
         for arg in node.args:
             named = arg.keyword is not None and arg.keyword.value in ("name", "scope")
             name = self._string(arg.value) if named else None
+            if named and name is None and not is_none(arg.value) and not isinstance(arg.value, cst.Name):
+                read = tuple((one, self.given.get(one)) for one in sorted(names_in(arg.value)))
+                self.seen.append(_Named(node, "", True, self.scopes, self.loops > 0, place, read))
             if name is not None:
                 written = not isinstance(arg.value, cst.Name)
                 self.seen.append(_Named(node, name, written, self.scopes, self.loops > 0, place))

@@ -17,9 +17,9 @@ import libcst as cst
 from migrator.ir.machine import Effect
 from migrator.ir.values import Class, Constant, Either, Function, Operation, Symbol, Value, alternatives, is_nothing
 from migrator.ir.values import Sequence as Items
-from migrator.names.bindings import value_given
+from migrator.names.bindings import bound_in, names_changed, value_given
 from migrator.names.imports import ImportMap
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, last_name, nodes_in
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import returns_in
@@ -48,6 +48,7 @@ _OPERATIONS = frozenset(
     local_response_normalization xw_plus_b""".split()  # noqa: SIM905
 )
 _TENSORS = frozenset("add add_n concat identity matmul multiply reshape sigmoid squeeze tanh".split())  # noqa: SIM905
+_LOOPS = (cst.For, cst.While, cst.CompFor, cst.FunctionDef, cst.Lambda)
 _INITIALIZERS = ("_initializer", "_initializer_conv2d")
 
 
@@ -220,7 +221,7 @@ class _Planner:
                 reusing.add(scope)
                 if any(isinstance(name, Unclear) for name in names):
                     unclear.add(scope)
-                if one.repeated or only_reuses(scope):
+                if (one.repeated and not self._is_new_each_turn(one, path[start:])) or only_reuses(scope):
                     shared.add(scope)
             name = name_of(one.operation)
             if name is not None:
@@ -234,6 +235,31 @@ class _Planner:
             if len(made) > 1:
                 shared |= {scope for one in made for scope, _ in self.variables.path(one.operation)}
         return shared
+
+    def _is_new_each_turn(self, one: Made, path: Sequence[tuple[Operation, tuple[object, ...]]]) -> bool:
+        """Whether what a loop makes is another one in each turn: it has the number of the turn in its name, or it is a
+        layer without a name. The scopes of a `path` are entered once, around that loop.
+        """
+        site = one.operation.site
+        file = next(
+            (file for file in (self.trained.body.file, *self.trained.files) if site and file.path == site.path), None
+        )
+        again = {effect.operation for effect in self.trained.machine.effects if effect.repeated}
+        if site is None or file is None or any(scope in again or scope.site is None for scope, _ in path):
+            return False
+        above = list(file.above(site.node))
+        loops = [node for node in above if isinstance(node, _LOOPS)]
+        scopes = {scope.site.node for scope, _ in path if scope.site is not None}
+        items = [node for node in above if isinstance(node, cst.With) for item in node.items if item.item in scopes]
+        if not items or not loops or above.index(loops[0]) > above.index(items[0]):
+            return False
+        inside = above[: above.index(items[0])]
+        if sum(isinstance(node, _LOOPS) for node in inside) != 1 or not isinstance(loops[0], cst.For):
+            return False
+        name = one.operation.argument(None, "name", "scope")
+        if name is None or is_nothing(name):
+            return one in self.variables.layers
+        return isinstance(site.node, cst.Call) and _is_numbered(site.node, loops[0])
 
     def _keeps(self, scope: Operation) -> bool:
         """Whether what a scope sets can be given to what is made inside."""
@@ -519,6 +545,41 @@ def _seen_by(made: Made) -> Iterator[Made]:
     while one is not None:
         yield one
         one = one.caller
+
+
+def _is_numbered(call: cst.Call, loop: cst.For) -> bool:
+    """Whether the name that a call is given has the number of a loop's turn in it, and else what no turn changes."""
+    given = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value in ("name", "scope")]
+    counts = last_name(loop.iter.func) if isinstance(loop.iter, cst.Call) else None
+    target: cst.BaseExpression = loop.target
+    if counts == "enumerate" and isinstance(target, cst.Tuple):
+        target = target.elements[0].value
+    if len(given) != 1 or counts not in ("range", "enumerate") or not isinstance(target, cst.Name):
+        return False
+    changed = names_changed([loop]) - {target.value}
+    rebound = sum(one.name == target.value for one in bound_in(loop)) > 1
+    return not rebound and not names_in(given[0]) & changed and _says_number(given[0], target.value)
+
+
+def _says_number(text: cst.BaseExpression, count: str) -> bool:
+    """Whether a text has a number in it as it is: `"layer_%d" % i`, `name + str(i)`, `f"{name}_{i}"`."""
+    if isinstance(text, cst.BinaryOperation) and isinstance(text.operator, cst.Modulo):
+        right = text.right
+        parts = [one.value for one in right.elements] if isinstance(right, cst.Tuple) else [right]
+        return isinstance(text.left, cst.SimpleString) and any(_is_name(one, count) for one in parts)
+    if isinstance(text, cst.BinaryOperation) and isinstance(text.operator, cst.Add):
+        return _says_number(text.left, count) or _says_number(text.right, count)
+    if isinstance(text, cst.FormattedString):
+        inner = [one for one in text.parts if isinstance(one, cst.FormattedStringExpression)]
+        return any(one.format_spec is None and _is_name(one.expression, count) for one in inner)
+    if isinstance(text, cst.Call) and any(_is_name(arg.value, count) for arg in text.args):
+        formats = isinstance(text.func, cst.Attribute) and isinstance(text.func.value, cst.SimpleString)
+        return (formats and last_name(text.func) == "format") or _is_name(text.func, "str")
+    return False
+
+
+def _is_name(node: cst.BaseExpression, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name
 
 
 def _unread_scopes(

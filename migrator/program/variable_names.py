@@ -101,16 +101,20 @@ def named_layers(
 
 
 def names_to_give(
-    layers: Sequence[NamedLayer], reads: Sequence[Listed], slashes: bool = True
+    layers: Sequence[NamedLayer], reads: Sequence[Listed], slashes: bool = True, some_have_none: bool = False
 ) -> dict[cst.CSTNode, str]:
     """The names that layers must get so that the names of variables mean in Keras what they meant in TensorFlow 1.
 
-    `slashes` says whether these may have some. Raises Blocked (TFM312) where that is not known.
+    `slashes` says whether these may have some, `some_have_none` that names of layers are left out. Raises Blocked
+    (TFM312) where that is not known.
     """
     places = [(code, place) for code in reads for place in names_read(code)]
     for code, place in places:
         if isinstance(place.value, cst.Attribute) and isinstance(code.nodes[0], cst.FunctionDef):
             raise Blocked("TFM312", place, 'a Keras variable has no `op`: use `name.partition(":")[0]`')
+    if places and some_have_none:
+        message = "variables are chosen by the names of layers, of which some share theirs: choose them by `.shape`"
+        raise Blocked("TFM312", places[0][1], message)
     wrong = next((place for code, place in places if not _same(layers, code, place)), None)
     if wrong is None:
         return {}

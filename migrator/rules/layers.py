@@ -322,6 +322,8 @@ def own_arguments(site: Site, layer: Layer, args: Sequence[cst.Arg]) -> list[cst
             continue
         keras = layer.names.get(name, name)
         if keras == "name" and site.original in site.training.layer_names:
+            if not site.training.layer_names[site.original]:
+                continue  # two layers would have it
             quoted = cst.SimpleString(f'"{site.training.layer_names[site.original]}"')
             arg = arg.with_changes(value=quoted)
         if name in layer.values:
@@ -337,7 +339,7 @@ def own_arguments(site: Site, layer: Layer, args: Sequence[cst.Arg]) -> list[cst
     for missing, (name, text) in layer.added.items():
         if missing not in given:
             kept = add_argument(kept, keyword(name, cst.parse_expression(text)))
-    if site.original in site.training.layer_names and not given & {"name", "scope"}:
+    if site.training.layer_names.get(site.original) and not given & {"name", "scope"}:
         named = cst.SimpleString(f'"{site.training.layer_names[site.original]}"')
         kept = add_argument(kept, keyword("name", named))
     for name, node in site.training.own.carried.get(site.original, {}).items():

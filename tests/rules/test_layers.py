@@ -184,7 +184,6 @@ def test_layers_of_one_name_in_several_scopes_are_told_apart() -> None:
     ("text", "code"),
     [
         (scoped(network="net = half(half(net, 2), 2)"), "TFM202"),
-        (scoped(first='name + "a"', second='name + "b"').replace('"outer"', "name"), "TFM202"),
         (scoped('"first", reuse=tf.AUTO_REUSE', network="net = half(net, 1)\nnet = half(net, 1)"), "TFM202"),
         (scoped(network="net = half(net, 2)\nnet = half(net, 3)"), "TFM202"),
         (scoped('"first", reuse=True'), "TFM705"),
@@ -192,6 +191,65 @@ def test_layers_of_one_name_in_several_scopes_are_told_apart() -> None:
 )
 def test_layers_that_share_name_and_scope_are_refused(text: str, code: str) -> None:
     assert code in codes(text, Severity.MANUAL)
+
+
+TOWER = """
+def tower(x, units, name):
+    with tf.variable_scope(name{more}):
+        for i, size in enumerate(units):
+            x = tf.layers.dense(x, size, name={named})
+        return {last}
+
+
+def model_fn"""
+TWO = 'net = tower(net, params["sizes"], "a")\nnet = tower(net, params["sizes"], "b")'
+REUSE = ", reuse=tf.AUTO_REUSE"
+
+
+def towers(more: str = "", named: str = '"layer_%d" % i', last: str = "x", network: str = TWO) -> str:
+    text = TOWER.lstrip().format(more=more, named=named, last=last)
+    return program(network=network).replace("def model_fn", text, 1)
+
+
+@pytest.mark.parametrize("more", ["", REUSE])
+@pytest.mark.parametrize("named", ['"layer_%d" % i', '"layer_{}".format(i)', '"layer" + str(i)', 'f"layer_{i}"'])
+def test_computed_names_of_two_calls_are_left_out(more: str, named: str) -> None:
+    """Keras wants a name for each layer in all the model: two would be `layer_0`."""
+    new, findings = run(towers(more, named))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "            x = tf.keras.layers.Dense(size)(x)\n" in new
+
+
+@pytest.mark.parametrize(
+    ("network", "named"),
+    [('net = tower(net, params["sizes"], "a")', '"layer_%d" % i'), (TWO, '"%s_%d" % (name, i)')],
+)
+def test_computed_names_that_are_told_apart_stay(network: str, named: str) -> None:
+    new, findings = run(towers(named=named, network=network))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert f"x = tf.keras.layers.Dense(size, name={named})(x)" in new
+
+
+def test_names_in_scopes_whose_names_are_computed_are_left_out() -> None:
+    new, findings = run(towers(named='"layer_%d" % i', last='tf.layers.dense(x, 2, name="last")'))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "return tf.keras.layers.Dense(2)(x)\n" in new
+    assert not codes(scoped(first='name + "a"', second='name + "b"').replace('"outer"', "name"), Severity.MANUAL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        towers(REUSE, network=TWO.replace('"b"', '"a"')),
+        towers(REUSE, named='"layer"'),
+        towers(REUSE, named='"layer_%d" % (i % 2)'),
+        towers(REUSE, named='"layer_%d" % size'),
+        towers(REUSE, network="for _ in range(params['n']):\n    net = tower(net, params['sizes'], 'a')"),
+    ],
+    ids=["one scope", "one name", "every second turn", "another number", "a scope in a loop"],
+)
+def test_turns_that_share_their_variables_are_refused(text: str) -> None:
+    assert "TFM705" in codes(text, Severity.MANUAL)
 
 
 NAMED = """

@@ -213,7 +213,7 @@ def _name_variables(
             message = "a Keras model orders its variables differently: select them by name or shape"
             raise Blocked("TFM312", place if code.file is file else program.model_fn.name, message)
     layers = named_layers(state.project, scope, calls, state.layer_names)
-    given = names_to_give(layers, reads, slashes=state.keras.number == 2)
+    given = names_to_give(layers, reads, state.keras.number == 2, "" in state.layer_names.values())
     for call, name in given.items():
         if state.layer_names.get(call, name) != name:
             message = f"two model_fns need different names for this layer (`{name}` is one): split it in two functions"
