@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrator.program.calls import is_none, string
+from migrator.program.calls import is_false, is_none, string
 from migrator.program.helpers import Scope, helper_of
 from migrator.program.parsed import Blocked, Project, names_in
 from migrator.walking import walk
@@ -35,7 +35,12 @@ def name_layers(
     seen = [layer for layer in every if layer.made_of is None]
     computed = Counter((layer.call, layer.made_of) for layer in every if layer.made_of is not None)
     found = {layer.call: known[layer.call] for layer in every if layer.call in known}
-    found |= {call: "" for (call, _), times in computed.items() if times > 1 and call not in known}
+    again = {call for (call, _), times in computed.items() if times > 1 and call not in known}
+    for layer in every:
+        if layer.call in again and layer.reuses:
+            message = "this name is computed again in another call: Keras needs a name of its own for each layer"
+            raise Blocked("TFM202", layer.place, message)
+    found |= dict.fromkeys(again, "")
     shared = Counter(found.get(layer.call, layer.name) for layer in seen)
     for layer in seen:
         if shared[layer.name] > 1 and layer.written and layer.scopes and _COMPUTED not in layer.scopes:
@@ -43,7 +48,7 @@ def name_layers(
     given: set[str] = set()
     for layer in seen:
         name = found.get(layer.call, layer.name)
-        if (layer.in_loop or name in given) and (not name or _COMPUTED in layer.scopes):
+        if (layer.in_loop or name in given) and not layer.reuses and (not name or _COMPUTED in layer.scopes):
             found[layer.call] = ""
             continue
         if layer.in_loop or name in given:
@@ -58,7 +63,8 @@ class _Named:
     """A layer that is given a name: by which call, in which scopes, and the place in the model_fn that leads to it.
 
     The name is `written` in the call, or given to the function around it. One that is computed is `made_of` what the
-    parameters that it reads are given, where that is known (None: it is not computed).
+    parameters that it reads are given, where that is known (None: it is not computed). `reuses` says that the call may
+    take the variables of another layer.
     """
 
     call: cst.Call
@@ -68,6 +74,7 @@ class _Named:
     in_loop: bool
     place: cst.CSTNode
     made_of: tuple[tuple[str, str | None], ...] | None = None
+    reuses: bool = False
 
 
 class _Walker(cst.CSTVisitor):
@@ -130,15 +137,17 @@ class _Walker(cst.CSTVisitor):
             return
         if not (self.scope.file.imports.resolve(node.func) or "").startswith(_LAYERS):
             return
+        shared = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "reuse"]
+        reuses = any(not (is_none(value) or is_false(value)) for value in shared)
         for arg in node.args:
             named = arg.keyword is not None and arg.keyword.value in ("name", "scope")
             name = self._string(arg.value) if named else None
             if named and name is None and not is_none(arg.value) and not isinstance(arg.value, cst.Name):
                 read = tuple((one, self.given.get(one)) for one in sorted(names_in(arg.value)))
-                self.seen.append(_Named(node, "", True, self.scopes, self.loops > 0, place, read))
+                self.seen.append(_Named(node, "", True, self.scopes, self.loops > 0, place, read, reuses))
             if name is not None:
                 written = not isinstance(arg.value, cst.Name)
-                self.seen.append(_Named(node, name, written, self.scopes, self.loops > 0, place))
+                self.seen.append(_Named(node, name, written, self.scopes, self.loops > 0, place, reuses=reuses))
 
     def _string(self, node: cst.BaseExpression) -> str | None:
         return self.given.get(node.value) if isinstance(node, cst.Name) else string(node)

@@ -211,6 +211,8 @@ class _Planner:
         reusing: set[Operation] = set()
         unclear: set[Operation] = set()
         inside: dict[tuple[object, ...], list[Made]] = {}
+        together: dict[tuple[object, ...], list[Made]] = {}
+        numbered: set[cst.CSTNode] = set()
         for one in (*self.variables.made, *self.variables.layers):
             path = self.variables.path(one.operation)
             start = next((i for i, (scope, _) in enumerate(path) if reuses(scope)), None)
@@ -223,6 +225,9 @@ class _Planner:
                     unclear.add(scope)
                 if (one.repeated and not self._is_new_each_turn(one, path[start:])) or only_reuses(scope):
                     shared.add(scope)
+            together.setdefault(path[-1][1], []).append(one)
+            if one.repeated and one.operation.site is not None:
+                numbered.add(one.operation.site.node)
             name = name_of(one.operation)
             if name is not None:
                 inside.setdefault((*path[-1][1], name), []).append(one)
@@ -231,6 +236,13 @@ class _Planner:
                 shared |= scopes
         if unclear and len(reusing) > 1:
             shared |= reusing
+        for made in together.values():
+            # Beside names with a number, only names without one are surely others.
+            sites = {one.operation.site.node: one for one in made if one.operation.site is not None}
+            others = [one for node, one in sites.items() if node not in numbered]
+            apart = all(not any(map(str.isdigit, name_of(one.operation) or "0")) for one in others)
+            if numbered & sites.keys() and (len(numbered & sites.keys()) > 1 or not apart):
+                shared |= {scope for one in made for scope, _ in self.variables.path(one.operation)}
         for made in inside.values():
             if len(made) > 1:
                 shared |= {scope for one in made for scope, _ in self.variables.path(one.operation)}

@@ -64,6 +64,9 @@ MADE = TOP + "estimator = tf.estimator.Estimator(f)\n"
 DATA = "def data():\n    with tf.device('/{}:0'):\n        return tf.data.Dataset.range(3)\n\n\nestimator.train(data)\n"
 TABLED = TOP + "class C:\n    {}\n\n\n"
 STAYS = {
+    "an object of a class with a base, and of one that is not known": model(
+        "loss = Net()(features) + 1", "loss = Other()(features)"
+    ).replace("def model", "class Net(Base):\n    def build(self):\n        return 1\n\n\ndef model"),
     "nothing, which a loop may leave": model("loss = None", "for one in labels:", "    loss = f(one)"),
     "nothing, which one branch leaves": model("loss = None", "if features:", "    loss = f(1)"),
     "nothing, which another turn reads": model(
@@ -385,7 +388,23 @@ def test_stays(text: str) -> None:
     assert reduce(text) == text
 
 
+CALLED = "class Net(object):\n    def build(self, x):\n        return x\n\n    __call__ = build\n\n\n"
+
+
+def called(*lines: str, what: str = CALLED) -> str:
+    """A model of these lines, with a class whose objects are called."""
+    return model(*lines).replace("def model", what + "def model")
+
+
 CHANGES = {
+    "an object without a name": (
+        called("loss = Net(f(1))(g(labels), mode)"),
+        called("net = Net(f(1))", "loss = net(g(labels), mode)"),
+    ),
+    "an object without a name that a method is called of": (
+        called("net = f(1)", "out, loss = Net().build(net, labels)"),
+        called("net = f(1)", "net_2 = Net()", "out, loss = net_2.build(net, labels)"),
+    ),
     "a copy of what a function sets": (
         model(
             "net = f(1)",

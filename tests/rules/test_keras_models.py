@@ -114,3 +114,60 @@ def test_a_loss_object_of_keras(made: str) -> None:
 def test_a_loss_object_of_keras_that_is_another_one_in_compile(made: str) -> None:
     text = program(loss=f"loss = tf.keras.losses.{made}(labels, logits)")
     assert run(text)[0] == text
+
+
+CHOSEN = """\
+import argparse
+import tensorflow as tf
+
+SETTINGS = argparse.ArgumentParser().parse_args()
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [1])).batch(1)
+
+
+def small():
+    inputs = tf.keras.Input((1,))
+    return tf.keras.Model(inputs, tf.keras.layers.Dense(3)(inputs))
+
+
+def large():
+    inputs = tf.keras.Input((1,))
+    return tf.keras.Model(inputs, tf.keras.layers.Dense(3)(tf.keras.layers.Dense(9)(inputs)))
+
+
+def other(x, training):
+    return tf.layers.dense(x, 3) * (2.0 if training else 1.0)
+
+
+def model_fn(features, labels, mode):
+    if SETTINGS.model == "small":
+        model = small()
+    else:
+        model = {second}
+    if mode == tf.estimator.ModeKeys.TRAIN:
+        logits = model(features, training=True)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step)
+    logits = model(features, training=False)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    return tf.estimator.EstimatorSpec(mode, loss=loss)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+"""
+
+
+def test_a_model_that_a_condition_chooses() -> None:
+    new = migrated(CHOSEN.format(second="large()"))
+    assert "        model = large()\n    logits = model(features)\n" in new
+
+
+@pytest.mark.parametrize("second", ["other", "large() if SETTINGS.deep else None"])
+def test_what_a_condition_chooses_beside_models(second: str) -> None:
+    text = CHOSEN.format(second=second)
+    new, findings = run(text)
+    assert new == text and [f for f in findings if f.severity is Severity.MANUAL]

@@ -244,12 +244,29 @@ def test_names_in_scopes_whose_names_are_computed_are_left_out() -> None:
         towers(REUSE, named='"layer"'),
         towers(REUSE, named='"layer_%d" % (i % 2)'),
         towers(REUSE, named='"layer_%d" % size'),
+        towers(named='"layer_%d" % i, reuse=tf.AUTO_REUSE'),
+        towers(REUSE, last='tf.layers.dense(x, 2, name="layer_0")'),
+        towers(REUSE, last="x", network='net = tower(net, params["sizes"], "a")', named='"layer_%d" % i').replace(
+            "        return x\n",
+            "        for j in range(2):\n            x = tf.layers.dense(x, 3, name=f'layer_{j}')\n        return x\n",
+        ),
+        towers(last='tf.layers.dense(x, 2, name="last", reuse=tf.AUTO_REUSE)', network=TWO.replace('"b"', '"a"')),
         towers(REUSE, network="for _ in range(params['n']):\n    net = tower(net, params['sizes'], 'a')"),
     ],
-    ids=["one scope", "one name", "every second turn", "another number", "a scope in a loop"],
+    ids=[
+        "one scope",
+        "one name",
+        "every second turn",
+        "another number",
+        "layers",
+        "one of them",
+        "two loops",
+        "a layer",
+        "a scope in a loop",
+    ],
 )
 def test_turns_that_share_their_variables_are_refused(text: str) -> None:
-    assert "TFM705" in codes(text, Severity.MANUAL)
+    assert {"TFM705", "TFM202"} & set(codes(text, Severity.MANUAL))
 
 
 NAMED = """
