@@ -19,7 +19,7 @@ from migrator.ir.values import Class, Constant, Either, Function, Operation, Sym
 from migrator.ir.values import Sequence as Items
 from migrator.names.bindings import bound_in, names_changed, value_given
 from migrator.names.imports import ImportMap
-from migrator.program.calls import calls_in, last_name, nodes_in
+from migrator.program.calls import calls_in, last_name
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import returns_in
