@@ -53,7 +53,8 @@ class Case:
     of the migrated program and replicates of the original are left out: only what agrees strictly is to be found.
     `first_batches` say of both programs which of the batches that they ask their data sets for an eager loop trains on
     first, once a run of theirs has shown it (None: not known, or no such loop). `apart`: the original trains several
-    models, so that loops which train other variables are other trainings.
+    models, so that loops which train other variables are other trainings. `before`: how many models Keras fits before
+    the Estimator of the original that is recorded; they are no trainings that are compared.
     """
 
     original: Path
@@ -97,6 +98,7 @@ class Case:
     apart: bool = False
     summing: bool = False
     requests: tuple[int, int] = (1, 1)
+    before: int = 0
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

@@ -194,6 +194,8 @@ def run_migrated(
     # is compared tells then whether that was so.
     guessed = evidence.probed if first is None and not case.names else None
     first = first or guessed or probe(session, case)
+    if first.recording is not None and first.recording.before != case.before:
+        guessed, first = None, probe(session, case)  # when it was made nobody knew what the original fits before
     if first.recording is not None and first.recording.loop and case.apart and not first.recording.loops_apart:
         guessed, first = None, probe(session, case)  # when it was made nobody knew that there are several models
     if first.recording is None:

@@ -65,13 +65,15 @@ class OriginalEvidence:
 
 def known(case: Case, main: Run) -> Case:
     """The case, when its original has shown whether its trainers wait for each other although there are servers, how
-    many weights it has, which batch an eager loop begins with, and whether it trains several models.
+    many weights it has, which batch an eager loop begins with, and whether it trains several models, or Keras some
+    before.
     """
     if main.recording is None:
         return case
     shape = replace(case.shape, in_step=True) if main.recording.in_step else case.shape
     first = main.recording.first_batch, case.first_batches[1]
     apart = case.apart or main.recording.other_trainings > 0
+    case = replace(case, before=main.recording.before)
     requests, summing = (main.recording.requests, case.requests[1]), case.summing or main.recording.conditional
     case = replace(case, shape=shape, room=room_of(main.recording), first_batches=first, apart=apart)
     return replace(case, requests=requests, summing=summing)

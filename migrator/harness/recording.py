@@ -384,6 +384,7 @@ class Recording:
     twice: bool = False
     """Whether that step was made twice, so that what the program counts in Python is one ahead."""
     loops_apart: bool = False
+    before: int = 0
     """Whether loops that train other variables were taken for other trainings."""
     made: Mapping[str, Array] | None = None
     """Initial values as the program made them, before it was given others; None: not looked at."""
@@ -1002,6 +1003,7 @@ def read(record_dir: Path) -> Recording:
         by_hand=bool(program.get("by_hand", False)),
         twice=bool(program.get("twice", False)),
         loops_apart=bool(program.get("apart", False)),
+        before=int(program.get("before", 0)),
         rate_constants=tuple(int(one) for one in program.get("rate_constants", ())),
         slot_variables={
             (variable, slot): str(name)

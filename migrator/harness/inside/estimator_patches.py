@@ -153,6 +153,7 @@ def patch_fit(tf, recorder):
         def train(original, self, *args, **kwargs):
             line = sources.user_line()
             if line is not None and not recorder.calling_model:
+                recorder.saw_fit(self)
                 recorder.folder.note_unrecorded("%s of a Keras model in TensorFlow 1's mode" % name, line)
             return original(self, *args, **kwargs)
 
@@ -160,6 +161,13 @@ def patch_fit(tf, recorder):
 
     for name in ("fit", "fit_generator", "train_on_batch"):
         parts.wrap(model, name, training(name))
+
+    def fit(original, self, *args, **kwargs):
+        if tf.executing_eagerly() and not recorder.estimating:
+            recorder.saw_fit(self)
+        return original(self, *args, **kwargs)
+
+    parts.wrap(tf.keras.Model, "fit", fit)
 
 
 def patch_layers(tf, recorder):

@@ -42,6 +42,12 @@ class BridgeRecorder(EstimatorRecorder):
         self.handing_out = False
         self.awaiting = False
         self.earlier = None  # the model of the training under way, if it comes before the recorded one
+        self.before = int(plan.get("before") or 0)
+
+    def trains(self, estimator):
+        before = self.before
+        super(BridgeRecorder, self).trains(estimator)
+        self.before = before  # as many as in the original, whose number the plan says
 
     def call_model_fn(self, original, estimator, features, labels, mode, config, params=None):
         def call(*given):
@@ -72,6 +78,7 @@ class BridgeRecorder(EstimatorRecorder):
     def train(self, original, estimator, input_fn, hooks=None, steps=None, max_steps=None, saving_listeners=None):
         """``Estimator.train``, for no more steps than the plan allows."""
         limit = self.plan.get("steps")
+        self.keras_recorder.leaves_fit = True  # what Keras fits besides, it fits in the original, too
         self.trains(estimator)
         if not self.is_other(estimator):
             self.sources.setdefault("train", sources.user_line(estimator, "train"))

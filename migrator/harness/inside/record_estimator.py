@@ -64,6 +64,8 @@ class EstimatorRecorder(object):
         self.predictions = predictions.Predictions(folder)
         self.training = int(plan.get("training") or 0)  # which of the models that the program trains is recorded
         self.trained = []  # the folders of all that trained, in their order
+        self.fitted = []  # models of Keras that `fit` has trained beside
+        self.before = 0  # how many of them before the Estimator that is recorded
         self.origins = origins.Origins()
         self.origin = None  # where the weights come from that the recorded training begins with
         self.model_dir = None  # of the Estimator that is recorded
@@ -336,6 +338,12 @@ class EstimatorRecorder(object):
             self.trained.append(estimator.model_dir)
             if len(self.trained) == self.training + 1:
                 self.model_dir = estimator.model_dir
+                self.before = len(self.fitted)
+
+    def saw_fit(self, model):
+        """Notes that Keras trains a model beside the Estimators, which is not recorded."""
+        if not any(one is model for one in self.fitted):
+            self.fitted.append(model)
 
     def goes_before(self, estimator):
         """The place of a training that comes before the recorded one; None of others."""

@@ -166,7 +166,9 @@ class KerasRecorder(object):
         self.origins = origins.Origins()
         self.origin = None  # where the weights come from that the recorded training begins with
         self.initializers = drawn.Initializers(tf)
-        self.training = int(plan.get("training") or 0)  # which of the models that the program trains is recorded
+        self.before = int(plan.get("before") or 0)  # models that are fitted before the trainings that are compared
+        self.training = int(plan.get("training") or 0) + self.before  # which of the program's trainings is recorded
+        self.leaves_fit = False  # whether what is fitted is no training that is compared
         self.steps_done = 0
         self.first_step = None  # what the optimizer had counted before the first of them
         self.limit = plan.get("steps")
@@ -666,7 +668,8 @@ class KerasRecorder(object):
             "replicas": 1 if replicas.is_stand_in(strategy) else int(strategy.num_replicas_in_sync),
             "replicas_of_batch": 1 if replicas.is_stand_in(strategy) else replicas.local(strategy),
             "gradients": "summed",
-            "training": len(self.others),
+            "training": max(0, len(self.others) - self.before),
+            "before": self.before,
             "origins": self.origin,
             "loop": self.by_batch or not hasattr(model, "fit"),
             "apart": bool(self.plan.get("apart")),
@@ -973,7 +976,7 @@ class KerasRecorder(object):
                 step.get_concrete_function(spec)
 
     def fit(self, original, signature, model, *args, **kwargs):
-        if self.training_depth:
+        if self.training_depth or self.leaves_fit:
             return original(model, *args, **kwargs)
         if self.started and self.ended():
             self.leave()
@@ -1090,7 +1093,7 @@ class KerasRecorder(object):
 
     def is_unrecorded(self, model):
         """Whether this model was trained beside the one that is recorded."""
-        return any(model is other for other in self.others)
+        return self.leaves_fit or any(model is other for other in self.others)
 
     def fit_other(self, original, model, of_fit, *args, **kwargs):
         """Trains a model that is not recorded; ``of_fit`` or by one of many single steps."""

@@ -168,6 +168,7 @@ def hook_class(recorder, hooks):
                 "draws": capture.draws,
                 "anew": hasattr(capture.graph, PLACE),
                 "training": max(0, len(recorder.trained) - 1),
+                "before": recorder.before,
                 "sources": recorder.source_lines(self.model),
                 "replicas": recorder.replicas,
                 "in_step": recorder.in_step,
