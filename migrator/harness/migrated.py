@@ -360,33 +360,35 @@ def _with_one_seed(
     original, main = evidence.main.recording, found.main
     assert original is not None and main is not None and main.recording is not None
     migrated = main.recording
-    level = base.levels[at]
+    level, terms = base.levels[at], found.terms
     if not l2_data.queued(original, migrated):
         # TensorFlow 1.15 makes one operation of `shuffle` and `repeat`, whose passes of one seed have another order.
         ours, theirs = _short_runs(session, case, evidence, found.initial, "of one seed", **IN_ONE_ORDER)
-        mapped = _beside(found.terms, ours, theirs)
+        terms = _beside(found.terms, ours, theirs)
+        mapped = terms.of(theirs, ours)
         if ours.recording is not None and mapped.recording is not None:
             level = l2_data.of_one_seed(level, ours.recording, mapped.recording)
     if level.reason is Reason.NONDETERMINISTIC_ORIGINAL and l2_data.order_by_nature(original, migrated):
         ours, theirs = _short_runs(session, case, evidence, found.initial, "in place", in_place=True)
-        mapped = _beside(found.terms, ours, theirs)
+        terms = _beside(found.terms, ours, theirs)
+        mapped = terms.of(theirs, ours)
         if ours.recording is not None and mapped.recording is not None:
             level = l2_data.in_place(level, original, migrated, ours.recording, mapped.recording)
             again = None if found.repeat is None else found.repeat.recording
             if again is not None and l2_data.same_sequences(migrated, again):
                 level = l2_data.fixed_order(level)
-    level = replace(level, summary=_in_form(level.summary, found.terms))
+    level = replace(level, summary=_in_form(level.summary, terms))
     return replace(base, levels=tuple(level if i == at else one for i, one in enumerate(base.levels)))
 
 
-def _beside(terms: Terms, ours: Run, theirs: Run) -> Run:
-    """A run of the migrated program in the terms of a run of the original that was made beside it. That both hold the
-    same but for rounding may show first where their batches have one order.
+def _beside(terms: Terms, ours: Run, theirs: Run) -> Terms:
+    """The terms for a run of the migrated program that was made beside one of the original. That both hold the same but
+    for rounding may show first where their batches have one order.
     """
-    if ours.recording is None or theirs.recording is None:
-        return terms.of(theirs, ours)
-    told = terms if terms.data else with_data(terms, ours, terms.of(theirs), random_order=False)
-    return told.of(theirs, ours) if terms.data or all(one.plain for one in told.data) else terms.of(theirs, ours)
+    if terms.data or ours.recording is None or theirs.recording is None:
+        return terms
+    told = with_data(terms, ours, terms.of(theirs), random_order=False)
+    return told if all(one.plain for one in told.data) else terms
 
 
 def _short_runs(
