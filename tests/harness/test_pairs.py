@@ -70,8 +70,13 @@ VERDICTS: dict[str, dict[str, tuple[str, str | None]]] = {
         "wrong_batches": ("DIFFERENT", "L2"),
         "wrong_order": ("DIFFERENT", "L2"),
     },
-    # What Keras fits before the Estimator is no training that is compared.
-    "baseline": {"migrated": ("EQUIVALENT", None), "wrong_rate": ("DIFFERENT", "L0b")},
+    # What Keras fits before the Estimator is no training that is compared. An evaluation on batches of a generator.
+    "baseline": {
+        "migrated": ("EQUIVALENT", None),
+        "generator": ("EQUIVALENT", None),
+        "wrong_generator": ("DIFFERENT", "L7"),
+        "wrong_rate": ("DIFFERENT", "L0b"),
+    },
     # A loop that evaluates averages of the weights, which it has copied into its model, for a network that reads them.
     "averaged": {
         "migrated": ("EQUIVALENT", None),

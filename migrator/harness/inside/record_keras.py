@@ -1255,7 +1255,13 @@ class KerasRecorder(object):
         # The program's own evaluation comes last: metrics end as it leaves them.
         others = {}
         if any(self.plan.get(key) for key in ("evaluate_weights", "evaluation_control", "evaluation_noise")):
-            others = self.evaluate_others(original, signature.bind(model, *args, **kwargs), model)
+            bound = signature.bind(model, *args, **kwargs)
+            batches_of, rest = self.read_ahead(bound.arguments.get("x"), bound.arguments.get("steps"))
+            others = self.evaluate_others(original, bound, model, batches_of)
+            if batches_of is not None or rest is not None:
+                bound = signature.bind(model, *args, **kwargs)
+                bound.arguments["x"] = rest if batches_of is None else batches_of()
+                args, kwargs = bound.args[1:], bound.kwargs
         results, losses = self.batch_losses.measured(model, lambda: original(model, *args, **kwargs))
         named = results
         if not isinstance(results, dict):
@@ -1286,15 +1292,34 @@ class KerasRecorder(object):
             step = min(step, self.first_step + self.steps_done) if self.steps_done else step
         return step
 
-    def evaluate_others(self, original, bound, model):
-        """The results of the same evaluation with weights that are not the model's, which it keeps."""
+    def read_ahead(self, data, steps):
+        """What gives the batches of a generator as often as they are asked for; None of other data, which can be read
+        again or not at all, and of more than are kept: then the generator itself comes second, as it was.
+        """
+        if not inspect.isgenerator(data):
+            return None, None
+        found, size = [], 0
+        for batch in itertools.islice(data, steps):
+            found.append(batch)
+            size += sum(getattr(one, "nbytes", 0) for one in self.tf.nest.flatten(batch))
+            if size > batches.KEPT_BYTES:
+                return None, (one for one in itertools.chain(found, data))
+        return (lambda: (one for one in found)), None
+
+    def evaluate_others(self, original, bound, model, batches_of=None):
+        """The results of the same evaluation with weights that are not the model's, which it keeps.
+
+        ``batches_of`` gives the data anew where they can be read only once.
+        """
         data = bound.arguments.get("x")
-        if data is None or hasattr(data, "__next__"):
+        if data is None or (hasattr(data, "__next__") and batches_of is None):
             return {"note": "not evaluated with other weights: its data can be read only once"}
         quiet = {"verbose": 0, "return_dict": True, "callbacks": self.callback_list([], model=model)}
         bound.arguments.update(quiet)
 
         def run():
+            if batches_of is not None:
+                bound.arguments["x"] = batches_of()
             results, losses = self.batch_losses.measured(model, lambda: original(*bound.args, **bound.kwargs))
             self.settle(model)
             return {**parts.numbers(results), **losses}

@@ -99,9 +99,9 @@ class Keras3Recorder(KerasRecorder):
         results = super(Keras3Recorder, self).evaluate(original, signature, *bound.args, **bound.kwargs)
         return results if wanted else model._flatten_metrics_in_order(results)
 
-    def evaluate_others(self, original, bound, model):
+    def evaluate_others(self, original, bound, model, batches_of=None):
         bound.arguments.pop("kwargs", None)  # an iterator that fit keeps for its own evaluations
-        return super(Keras3Recorder, self).evaluate_others(original, bound, model)
+        return super(Keras3Recorder, self).evaluate_others(original, bound, model, batches_of)
 
     def is_creator(self, data):
         return False
