@@ -112,6 +112,19 @@ def test_the_forget_bias_is_in_the_weight_of_keras() -> None:
     np.testing.assert_array_equal(next(iter(back.values())), np.zeros(8))
 
 
+@pytest.mark.parametrize("units", [3, 4])
+def test_a_cell_without_gates_has_no_forget_bias(units: int) -> None:
+    """Its bias, of as many numbers as it has units, is that of Keras as it stands, whatever it begins with."""
+    ours = variables(("rnn/cell/kernel", (2 + units, units)), ("rnn/cell/bias", (units,)))
+    theirs = variables(
+        ("simple/kernel", (2, units)), ("simple/recurrent_kernel", (units, units)), ("simple/bias", (units,))
+    )
+    start = {"rnn/cell/bias": np.zeros(units, np.float32)}
+    begun = np.where(np.arange(units) == 1, 1, 0).astype(np.float32)
+    found = weight_map.find(ours, theirs, {}).with_offsets(start, {"simple/bias": begun})
+    assert [len(group.migrated) for group in found.groups] == [2, 1] and not any(group.offset for group in found.groups)
+
+
 def test_heads_may_stand_apart() -> None:
     ours = variables(("query/kernel", (8, 8)), ("query/bias", (8,)), ("out/kernel", (8, 8)), ("out/bias", (8,)))
     theirs = variables(

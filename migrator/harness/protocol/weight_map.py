@@ -113,6 +113,7 @@ def _blocks(value: Indices, count: int, order: Sequence[int]) -> Indices:
 
 
 #: By number of gates: the places of Keras' gates among those of TensorFlow 1 (i, j, f, o; one).
+_REORDERED = "gates in another order"
 _GATES = {4: (0, 2, 1, 3), 1: (0,)}
 _FORGET = 1  # Keras' place of the gate that LSTMCell adds its forget_bias to
 
@@ -157,11 +158,11 @@ def _cell(ours: Mapping[str, Mapping[str, Variable]], scope: str, cell: Mapping[
             whole = _blocks(values[0], gates, order)
             return [whole[:inputs], whole[inputs:]]
 
-        what = "one kernel for inputs and state" + (", gates in another order" if gates > 1 else "")
+        what = "one kernel for inputs and state" + (f", {_REORDERED}" if gates > 1 else "")
         made = [_group([own["kernel"]], [kernel, recurrent], what, divided)]
         if bias is not None:
-            arranged = _group([own["bias"]], [bias], "gates in another order", lambda v: [_blocks(v[0], gates, order)])
-            made.append(arranged)
+            arranged = _REORDERED if gates > 1 else "as it is"
+            made.append(_group([own["bias"]], [bias], arranged, lambda v: [_blocks(v[0], gates, order)]))
         return None if None in made else [one for one in made if one is not None]
     first, second = ours.get(f"{scope}/gates", {}), ours.get(f"{scope}/candidate", {})
     if gates == 3 and "kernel" in first and "kernel" in second:
@@ -390,7 +391,7 @@ class WeightMap:
 
 
 def _with_offset(group: Group, original: Mapping[str, Array], migrated: Mapping[str, Array]) -> Group:
-    if len(group.original) != 1 or len(group.migrated) != 1 or group.what != "gates in another order":
+    if len(group.original) != 1 or len(group.migrated) != 1 or group.what != _REORDERED:
         return group
     ours, theirs = original.get(group.original[0].name), migrated.get(group.migrated[0].name)
     if ours is None or theirs is None:
