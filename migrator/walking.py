@@ -237,6 +237,32 @@ def _note_outside(part: _Part, left_out: Kinds, found: list[cst.CSTNode]) -> Non
             _note_outside(below, left_out, found)
 
 
+def own_of_kinds(
+    scope: cst.CSTNode,
+    *classes: type,
+    inner: tuple[type, ...] = (cst.FunctionDef, cst.Lambda),
+    enter: bool = True,
+) -> list[Any]:
+    """As of_kinds, for what belongs to a scope itself: functions in it are noted where asked for, and not looked into.
+
+    `inner` are the kinds of nodes that have scopes of their own, and `enter` says whether the scope may be one itself.
+    """
+    part = _PARTS.get(id(scope)) or _part(scope)
+    found: list[Any] = []
+    _note_own(part, _kinds(classes).wanted(), _kinds(inner).wanted(), scope if enter else None, found)
+    return found
+
+
+def _note_own(part: _Part, wanted: int, inner: int, scope: cst.CSTNode | None, found: list[Any]) -> None:
+    if part.bit & wanted:
+        found.append(part.node)
+    if part.bit & inner and part.node is not scope:
+        return
+    for below in part.below:
+        if below.kinds & wanted:
+            _note_own(below, wanted, inner, scope, found)
+
+
 def all_in(node: cst.CSTNode) -> list[cst.CSTNode]:
     """A node and every node below it, outer ones first."""
     found = [node]

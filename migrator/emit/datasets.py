@@ -12,6 +12,7 @@ from migrator.names.imports import dotted
 from migrator.program.calls import is_none, parameters_of
 from migrator.program.parsed import Blocked, Project, name_nodes, names_in
 from migrator.program.region import class_of
+from migrator.program.scopes import returns_in
 from migrator.program.tpu import check_input
 from migrator.program.training import TrainingProgram, bindings, path_to, rebound
 from migrator.rules.arrays import is_array_input
@@ -20,7 +21,7 @@ from migrator.rules.rewriter import Rewriter
 from migrator.targets.choosing import own_strategy
 from migrator.targets.plan import Target, primary
 from migrator.targets.registry import AUTO, TPU
-from migrator.walking import walk
+from migrator.walking import own_of_kinds
 
 
 @dataclass(frozen=True)
@@ -179,9 +180,9 @@ class Datasets:
         maker = self.callee(node.func, 5)
         if maker is None or not isinstance(maker[0], cst.FunctionDef):
             return None
-        finder = _Inner(maker[0])
-        walk(maker[0], finder)
-        inner = [finder.functions.get(r.value) if isinstance(r, cst.Name) else r for r in finder.returned]
+        functions = {one.name.value: one for one in own_of_kinds(maker[0], cst.FunctionDef) if one is not maker[0]}
+        values = [one.value for one in returns_in(maker[0].body)]
+        inner = [functions.get(value.value) if isinstance(value, cst.Name) else value for value in values]
         if len(inner) == 1 and isinstance(inner[0], (cst.FunctionDef, cst.Lambda)):
             return inner[0]
         return None
@@ -276,27 +277,6 @@ class Datasets:
             raise Blocked("TFM103", changed[1], message)
         text = self._text(params)
         return text if size is None else f"dict({text}, batch_size={size})"
-
-
-class _Inner(cst.CSTVisitor):
-    """What a function returns, and the functions that are defined in it."""
-
-    def __init__(self, function: cst.FunctionDef) -> None:
-        super().__init__()
-        self.function = function
-        self.functions: dict[str, cst.FunctionDef] = {}
-        self.returned: list[cst.BaseExpression | None] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        if node is not self.function:
-            self.functions[node.name.value] = node
-        return node is self.function
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
-
-    def visit_Return(self, node: cst.Return) -> None:
-        self.returned.append(node.value)
 
 
 class _Filled(cst.CSTTransformer):

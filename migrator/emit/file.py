@@ -10,9 +10,9 @@ from typing import Any
 import libcst as cst
 
 from migrator.names.bindings import read_bindings, values_given
-from migrator.names.imports import SWITCHES, ImportMap, canonical, dotted, imports_tensorflow
+from migrator.names.imports import SWITCHES, canonical, dotted, imports_tensorflow
 from migrator.names.standard import STANDARD_MODULES
-from migrator.program.calls import is_docstring
+from migrator.program.calls import attributes_in, calls_in, is_docstring
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
 from migrator.program.summaries import summary_symbol
@@ -74,11 +74,11 @@ class FileRewriter(Rewriter):
         self._dropped: set[cst.CSTNode] = set(self.imports.alias_lines)
         self.problems += [Blocked("TFM209", node, message) for node, message in self.imports.problems]
         self._read_nested_imports()
-        finder = _Loaders(self.imports)
-        walk(module, finder)
-        if finder.loaders and finder.methods:
-            message = f"`{finder.methods[0].attr.value}` of the old MNIST loader is unsupported: batch the arrays"
-            self.problems.append(Blocked("TFM752", finder.methods[0], message))
+        loads = any(self.imports.tensorflow(call.func) in mnist.LOADERS for call in calls_in(module))
+        methods = [one for one in attributes_in(module) if one.attr.value in mnist.METHODS]
+        if loads and methods:
+            message = f"`{methods[0].attr.value}` of the old MNIST loader is unsupported: batch the arrays"
+            self.problems.append(Blocked("TFM752", methods[0], message))
         return self
 
     def _read_nested_imports(self) -> None:
@@ -218,24 +218,6 @@ class FileRewriter(Rewriter):
 def _definitions(text: str, config: cst.PartialParserConfig) -> Sequence[cst.SimpleStatementLine | cst.BaseStatement]:
     """The statements of a text of ours. Most programs get the same ones, and nothing changes a tree."""
     return cst.parse_module(text, config=config).body
-
-
-class _Loaders(cst.CSTVisitor):
-    """Calls of the old MNIST loaders, and what their results have beside arrays."""
-
-    def __init__(self, imports: ImportMap) -> None:
-        super().__init__()
-        self.imports = imports
-        self.loaders: list[cst.Call] = []
-        self.methods: list[cst.Attribute] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if self.imports.tensorflow(node.func) in mnist.LOADERS:
-            self.loaders.append(node)
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if node.attr.value in mnist.METHODS:
-            self.methods.append(node)
 
 
 class _ImportLines(cst.CSTVisitor):

@@ -17,9 +17,8 @@ from migrator.emit.names import free
 from migrator.emit.steps import given_steps, with_steps
 from migrator.names.bare import bare
 from migrator.names.bindings import names_bound
-from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
-from migrator.program.calls import is_docstring
+from migrator.program.calls import calls_in, is_docstring
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan
 from migrator.program.loss import ANOTHER, GENERAL_FORM, GeneralLoss, output_of
@@ -38,6 +37,11 @@ from migrator.rules.scaffolds import lines_of_saved
 from migrator.rules.site import TrainingContext
 from migrator.rules.weight_averages import EVALUATED
 from migrator.walking import transformed, walk
+
+#: Functions of Python that only give values.
+_PLAIN_CALLS = frozenset(
+    ("dict", "list", "tuple", "set", "len", "int", "float", "str", "bool", "range", "zip", "sorted", "max", "min")
+)
 
 
 @dataclass(frozen=True)
@@ -579,15 +583,20 @@ class _Emitter:
             and training_dropout(statement.node, self.file.imports) in self.rewriter.training_calls
         )
 
+    def _may_act(self, node: cst.CSTNode) -> bool:
+        """Whether a call may do more than return a value: all but TensorFlow's, those of built-in types, and `get`."""
+        called = [one.func for one in calls_in(node)]
+        acting = [one for one in called if not isinstance(one, cst.Name) or one.value not in _PLAIN_CALLS]
+        acting = [one for one in acting if not isinstance(one, cst.Attribute) or one.attr.value != "get"]
+        return any(self.file.imports.tensorflow(one) is None for one in acting)
+
     def _may_go(self, index: int, defined: set[str]) -> bool:
         """Whether an assignment that the new function does not read may be left out.
 
         It may when the old one read it for what is said otherwise now (loss, metrics, predictions). One that nothing
         ever read is the user's own business, and a call may have effects beside its value.
         """
-        finder = _Effects(self.file.imports)
-        walk(self.function.statements[index].node, finder)
-        if finder.found:
+        if self._may_act(self.function.statements[index].node):
             return False
         read = set().union(*(names_in(spec.statement) for spec in self.function.body.specs))
         for other, statement in enumerate(self.function.statements):
@@ -710,27 +719,6 @@ class _Mutations(cst.CSTVisitor):
             if node.func.attr.value in ("pop", "popitem", "update", "setdefault", "clear"):
                 self.found = True
                 self.keys.add(None)
-
-
-class _Effects(cst.CSTVisitor):
-    """Finds calls that may do more than return a value: all but TensorFlow's, those of plain built-in types, and
-    `params.get`.
-    """
-
-    _PLAIN = frozenset(
-        ("dict", "list", "tuple", "set", "len", "int", "float", "str", "bool", "range", "zip", "sorted", "max", "min")
-    )
-
-    def __init__(self, imports: ImportMap) -> None:
-        super().__init__()
-        self.imports = imports
-        self.found = False
-
-    def visit_Call(self, node: cst.Call) -> None:
-        plain = isinstance(node.func, cst.Name) and node.func.value in self._PLAIN
-        plain |= isinstance(node.func, cst.Attribute) and node.func.attr.value == "get"
-        if not plain and self.imports.tensorflow(node.func) is None:
-            self.found = True
 
 
 def _lost_comments(old: cst.CSTNode, new: Sequence[cst.CSTNode]) -> list[cst.EmptyLine]:

@@ -35,7 +35,7 @@ from migrator.ir.values import (
 from migrator.names.bindings import Form, bound_in, read_bindings
 from migrator.names.spelling import canonical
 from migrator.names.symbols import TEXTS
-from migrator.walking import walk
+from migrator.walking import own_of_kinds
 
 _DEEP = 40
 #: Built-in functions that do more than return a value.
@@ -288,27 +288,9 @@ def _names_of(node: cst.FunctionDef | cst.Lambda) -> tuple[frozenset[str], dict[
     return own, {b.name: "global" if b.is_global else "nonlocal" for b in scoped}
 
 
-class _Yields(cst.CSTVisitor):
-    def __init__(self, node: cst.CSTNode) -> None:
-        super().__init__()
-        self.node = node
-        self.found = False
-
-    def visit_Yield(self, node: cst.Yield) -> None:
-        self.found = True
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return node is self.node
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return node is self.node
-
-
 @lru_cache(maxsize=4096)
 def _is_generator(node: cst.FunctionDef | cst.Lambda) -> bool:
-    finder = _Yields(node)
-    walk(node, finder)
-    return finder.found or (isinstance(node, cst.FunctionDef) and node.asynchronous is not None)
+    return bool(own_of_kinds(node, cst.Yield)) or (isinstance(node, cst.FunctionDef) and node.asynchronous is not None)
 
 
 def _bind(machine: Machine, function: Function, given: Arguments, scope: Scope, site: Site) -> None:

@@ -14,7 +14,7 @@ from migrator.program.calls import calls_in, parameters_of
 from migrator.program.modern import ModernFile
 from migrator.program.parsed import names_in
 from migrator.program.scopes import returns_in
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 _AVERAGE, _SCALED = "tf.nn.compute_average_loss", "tf.nn.scale_regularization_loss"
 _REPLICAS = "num_replicas_in_sync"
@@ -66,9 +66,7 @@ class _Terms:
         return bool(self.sources(value) or names_in(value) & (self.names[function] | self.giving))
 
     def _follow(self, function: cst.FunctionDef) -> None:
-        finder = _Values()
-        walk(function.body, finder)
-        for target, value in finder.found:
+        for target, value in _given(function):
             if self.holds(function, value):
                 self.names[function] |= names_in(target)
         for call in calls_in(function.body):
@@ -88,9 +86,9 @@ class _Terms:
 
     def divides(self, function: cst.FunctionDef) -> bool:
         """Whether a function divides something with regularizers in it by the number of replicas."""
-        finder = _Operations()
-        walk(function.body, finder)
-        for operation in finder.found:
+        for operation in of_kinds(function.body, cst.BinaryOperation):
+            if not isinstance(operation.operator, (cst.Divide, cst.Multiply)):
+                continue
             left, right = operation.left, operation.right
             if isinstance(operation.operator, cst.Divide):
                 pairs = [(left, right)] if self._counts(right) else []
@@ -130,27 +128,10 @@ class _Sources(cst.CSTVisitor):
             self.found.append(node)
 
 
-class _Values(cst.CSTVisitor):
-    """What assignments give to what."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        self.found += [(target.target, node.value) for target in node.targets]
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self.found.append((node.target, node.value))
-
-
-class _Operations(cst.CSTVisitor):
-    """Divisions and products."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.BinaryOperation] = []
-
-    def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
-        if isinstance(node.operator, (cst.Divide, cst.Multiply)):
-            self.found.append(node)
+def _given(function: cst.FunctionDef) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What assignments in a function give to what."""
+    found: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
+    for node in of_kinds(function.body, cst.Assign, cst.AugAssign):
+        targets = [one.target for one in node.targets] if isinstance(node, cst.Assign) else [node.target]
+        found += [(target, node.value) for target in targets]
+    return found

@@ -12,7 +12,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.walking import Transformer, walk
+from migrator.walking import Transformer, of_kinds
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,6 @@ class AssignTarget(cst.AssignTarget):
         self.whitespace_after_equal._codegen(state)
 
 
-class _Annotated(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = False
-
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        self.found = True
-
-
 class _Plain(Transformer):
     def leave_AnnAssign(self, original_node: cst.AnnAssign, updated_node: cst.AnnAssign) -> cst.BaseSmallStatement:
         node = updated_node
@@ -68,9 +59,7 @@ def parse_module(text: str) -> cst.Module:
 
 def in_plain_words(module: cst.Module) -> cst.Module:
     """A tree with its annotated assignments as plain ones."""
-    finder = _Annotated()
-    walk(module, finder)
-    if not finder.found:
+    if not of_kinds(module, cst.AnnAssign):
         return module
     new = module.visit(_Plain())
     assert isinstance(new, cst.Module)

@@ -17,7 +17,7 @@ from migrator.names.bindings import Binding, dotted, read_bindings
 from migrator.names.compat import written_for_two
 from migrator.names.spelling import canonical
 from migrator.names.symbols import MODE_KEYS, home
-from migrator.walking import walk
+from migrator.walking import names_below, of_kinds, walk
 
 __all__ = ["SWITCHES", "ImportMap", "canonical", "dotted", "imports_tensorflow", "missing_file", "read_imports"]
 
@@ -107,6 +107,18 @@ class ImportMap:
         name = self.resolve(node)
         return name if _is_tensorflow(name) else None
 
+    def symbols_in(self, node: cst.CSTNode) -> list[str]:
+        """The TensorFlow symbols that names and dotted names below a node stand for, the longest of each."""
+        found: list[str] = []
+        inside: set[cst.CSTNode] = set()
+        for one in (*of_kinds(node, cst.Attribute), *names_below(node)):
+            name = None if one in inside else self.tensorflow(one)
+            if isinstance(one, cst.Attribute) and (name is not None or one in inside):
+                inside.add(one.value)
+            if name is not None:
+                found.append(name)
+        return found
+
 
 def imports_tensorflow(small: cst.BaseSmallStatement) -> bool | None:
     """Whether a statement imports only TensorFlow (True), not at all (False), or among others (None)."""
@@ -168,10 +180,10 @@ class _Reader:
         return [b for b in self.bindings if b.name == name]
 
     def _stars(self) -> tuple[str, ...]:
-        finder = _Stars()
-        walk(self.module, finder)
         stars: list[str] = []
-        for node in finder.found:
+        for node in of_kinds(self.module, cst.ImportFrom):
+            if not isinstance(node.names, cst.ImportStar):
+                continue
             origin = dotted(node.module) or ""
             if imports_tensorflow(node):
                 self.problems.append((node, "`import *` from TensorFlow: import it as `tf`"))
@@ -207,11 +219,8 @@ class _Reader:
         return True
 
     def _asks_version(self, test: cst.BaseExpression) -> bool:
-        finder = _Attributes()
-        walk(test, finder)
-        return any(
-            self._resolve(node) in ("tf.__version__", "tf.VERSION", "tf.version.VERSION") for node in finder.found
-        )
+        versions = ("tf.__version__", "tf.VERSION", "tf.version.VERSION")
+        return any(self._resolve(node) in versions for node in of_kinds(test, cst.Attribute))
 
     def _is_choice(self, small: cst.BaseSmallStatement | None) -> bool:
         if isinstance(small, (cst.Import, cst.ImportFrom)):
@@ -312,16 +321,6 @@ def _smalls(block: cst.BaseSuite) -> Iterable[cst.BaseSmallStatement | None]:
             yield None
 
 
-class _Stars(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.ImportFrom] = []
-
-    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
-        if isinstance(node.names, cst.ImportStar):
-            self.found.append(node)
-
-
 class _AliasLines(cst.CSTVisitor):
     """Lines that are `name = a.b`, and nothing else, directly in the body of a function that has others."""
 
@@ -341,12 +340,3 @@ class _AliasLines(cst.CSTVisitor):
             ):
                 assert isinstance(line, cst.SimpleStatementLine)
                 self.found.append((line, small, target.value))
-
-
-class _Attributes(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Attribute] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        self.found.append(node)

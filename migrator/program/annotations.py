@@ -10,57 +10,26 @@ from dataclasses import replace
 import libcst as cst
 
 from migrator.names.annotated import AssignTarget
-from migrator.names.imports import ImportMap
 from migrator.names.symbols import home
 from migrator.program.parsed import ParsedFile, Tracked
-from migrator.walking import walk
+from migrator.walking import of_kinds
 
 
 def without_old_annotations(file: ParsedFile) -> ParsedFile:
     """The file without the annotations that only TensorFlow 1 can evaluate."""
-    finder = _Old(file.imports)
-    walk(file.module, finder)
-    if not finder.found:
+    old = {
+        node
+        for node in of_kinds(file.module, cst.Annotation)
+        if any(home(symbol) is None for symbol in file.imports.symbols_in(node.annotation))
+    }
+    if not old:
         return file
-    writer = _Without(finder.found)
+    writer = _Without(old)
     module = file.module.visit(writer)
     assert isinstance(module, cst.Module)
     new = replace(file, module=module)
     new.keep_positions(writer.made, file)
     return new
-
-
-class _Old(cst.CSTVisitor):
-    def __init__(self, imports: ImportMap) -> None:
-        super().__init__()
-        self.imports = imports
-        self.found: set[cst.CSTNode] = set()
-
-    def visit_Annotation(self, node: cst.Annotation) -> bool:
-        symbols = _Symbols(self.imports)
-        walk(node.annotation, symbols)
-        if any(home(symbol) is None for symbol in symbols.found):
-            self.found.add(node)
-        return False
-
-
-class _Symbols(cst.CSTVisitor):
-    def __init__(self, imports: ImportMap) -> None:
-        super().__init__()
-        self.imports = imports
-        self.found: list[str] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        return self._note(node)
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self._note(node)
-
-    def _note(self, node: cst.Attribute | cst.Name) -> bool:
-        symbol = self.imports.tensorflow(node)
-        if symbol is not None:
-            self.found.append(symbol)
-        return symbol is None
 
 
 class _Without(Tracked):

@@ -7,11 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
 
-import libcst as cst
-
+from migrator.program.calls import attributes_in, is_name
 from migrator.program.parsed import ParsedFile, Project, name_nodes
 from migrator.program.shared import runs_in_both
-from migrator.walking import walk
 
 #: Of what a new file needs when it is imported, what TensorFlow 1.15 has got beside what `runs_in_both` knows.
 _AT_IMPORT = frozenset(("tf.keras.Model", "tf.keras.callbacks.Callback", "tf.keras.layers.Layer"))
@@ -40,11 +38,10 @@ def names_read(project: Project, path: Path, others: Collection[Path]) -> Collec
             if name.startswith("*"):
                 continue
             if _is(project, file, origin, path):
-                attributes = _Attributes(name)
-                walk(file.module, attributes)
-                if len(attributes.found) != sum(node.value == name for node in name_nodes(file.module)):
+                attributes = [one.attr.value for one in attributes_in(file.module) if is_name(one.value, name)]
+                if len(attributes) != sum(node.value == name for node in name_nodes(file.module)):
                     return None
-                found |= set(attributes.found)
+                found |= set(attributes)
             elif module and _is(project, file, module, path):
                 found.add(attribute)
     return found
@@ -53,19 +50,6 @@ def names_read(project: Project, path: Path, others: Collection[Path]) -> Collec
 def _is(project: Project, file: ParsedFile, module: str, path: Path) -> bool:
     other = project.sibling(file, module)
     return other is not None and other.path == path
-
-
-class _Attributes(cst.CSTVisitor):
-    """The names of `module.name`."""
-
-    def __init__(self, module: str) -> None:
-        super().__init__()
-        self.module = module
-        self.found: list[str] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if isinstance(node.value, cst.Name) and node.value.value == self.module:
-            self.found.append(node.attr.value)
 
 
 def not_to_borrow(old: str, new: str, names: Collection[str] | None, never_there: Collection[str]) -> str | None:

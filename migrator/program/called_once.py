@@ -18,7 +18,7 @@ from migrator.pairing import equal_zip
 from migrator.program.calls import calls_in, is_docstring
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 from migrator.program.scopes import always_returns, returns_in
-from migrator.walking import walk
+from migrator.walking import of_kinds
 
 _MADE = ("Estimator", "Classifier", "Regressor", "model_to_estimator")
 _TRAINS = ("train", "train_and_evaluate")
@@ -69,7 +69,7 @@ def _is_plain(function: cst.FunctionDef) -> bool:
     if _answered(function.body.body, lambda line, value: [line]) is None:
         return False
     bound = read_bindings(function.body)
-    return not any(one.form in (Form.SCOPED, Form.DELETED) for one in bound) and not _Suspends.found_in(function)
+    return not any(one.form in (Form.SCOPED, Form.DELETED) for one in bound) and not _suspends(function)
 
 
 _Answer = Callable[[cst.SimpleStatementLine, Optional[cst.BaseExpression]], Sequence[cst.BaseStatement]]
@@ -114,25 +114,6 @@ def _way(block: cst.BaseSuite, answer: _Answer) -> cst.BaseSuite | None:
         return None
     lines = _answered(block.body, answer)
     return block.with_changes(body=lines or [cst.SimpleStatementLine([cst.Pass()])]) if lines is not None else None
-
-
-class _Suspends(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = False
-
-    @staticmethod
-    def found_in(function: cst.FunctionDef) -> bool:
-        """Whether a function is a generator, or asks for its own names."""
-        finder = _Suspends()
-        walk(function.body, finder)
-        return finder.found or bool(names_in(function) & {"locals", "vars", "super", "eval", "exec"})
-
-    def visit_Yield(self, node: cst.Yield) -> None:
-        self.found = True
-
-    def visit_Await(self, node: cst.Await) -> None:
-        self.found = True
 
 
 class _Call:
@@ -367,3 +348,10 @@ def _leading(line: cst.CSTNode) -> Iterable[cst.EmptyLine]:
 
 
 __all__ = ["Unfolded", "unfolded"]
+
+
+def _suspends(function: cst.FunctionDef) -> bool:
+    """Whether a function is a generator, or asks for its own names."""
+    if of_kinds(function.body, cst.Yield, cst.Await):
+        return True
+    return bool(names_in(function) & {"locals", "vars", "super", "eval", "exec"})

@@ -162,6 +162,16 @@ def calls_in(node: cst.CSTNode) -> list[cst.Call]:
 
 
 @lru_cache(maxsize=512)
+def attributes_in(node: cst.CSTNode) -> list[cst.Attribute]:
+    """Every attribute below a node, outer ones first; those of modules in imports as well."""
+    return of_kinds(node, cst.Attribute)
+
+
+def is_name(node: cst.CSTNode, name: str | None) -> bool:
+    """Whether a node is a name of this text."""
+    return isinstance(node, cst.Name) and node.value == name
+
+
 def nodes_in(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
     """A node and every node below it."""
     return tuple(all_in(node))

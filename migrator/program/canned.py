@@ -23,7 +23,18 @@ from migrator.names.bindings import value_given
 from migrator.names.imports import dotted
 from migrator.names.symbols import is_new
 from migrator.program.added_metrics import Added, added_to, adds_metrics, said_of, with_added_metrics, written_at_top
-from migrator.program.calls import bind, calls_in, functions_in, is_false, is_none, is_true, number, string
+from migrator.program.calls import (
+    attributes_in,
+    bind,
+    calls_in,
+    functions_in,
+    is_false,
+    is_name,
+    is_none,
+    is_true,
+    number,
+    string,
+)
 from migrator.program.constant_inputs import is_constant, may_have_constant_inputs, pieces_of, with_constant_inputs
 from migrator.program.inline_servings import may_make_servings, with_named_servings
 from migrator.program.known import number_at, program_of, values_at
@@ -41,7 +52,7 @@ from migrator.query.learn import count_of, size_of_array, uses_of_learn
 from migrator.rules import heads
 from migrator.rules.canned import CANNED, LEARN, TWO, Canned, default_optimizer, is_only_one, optimizer_named
 from migrator.rules.optimizers import is_optimizer
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 _INDENT = "    "
 _BLANK = 2  # lines between functions
@@ -127,32 +138,19 @@ class _Version:
 
 def _version_of(file: ParsedFile) -> _Version:
     """As `verify` runs the file: as TensorFlow 1, unless it was plainly written for TensorFlow 2."""
-    finder = _Plain(file)
-    walk(file.module, finder)
-    old = finder.old or ".make_one_shot_iterator(" in file.bare
+    symbols = [
+        name
+        for node in attributes_in(file.module)
+        if (name := file.imports.tensorflow(node)) is not None and "compat.v1" not in _spelling(file, node)
+    ]
+    imported = [dotted(one.module) or "" for one in of_kinds(file.module, cst.ImportFrom)]
+    old = any(is_only_one(name) for name in symbols) or any(one.startswith("tensorflow.contrib") for one in imported)
+    new = any(is_new(name) for name in symbols)
+    old = old or ".make_one_shot_iterator(" in file.bare
     if any((origin + ".").startswith("tensorflow.compat.v1.") for origin in file.imports.names.values()):
-        return _Version(1 if old and not finder.new else 2, True)
-    new = finder.new or (".numpy()" in file.bare and not old)
+        return _Version(1 if old and not new else 2, True)
+    new = new or (".numpy()" in file.bare and not old)
     return _Version(1 if old or not new else 2, old or new)
-
-
-class _Plain(cst.CSTVisitor):
-    """Whether symbols are spelled without compat.v1 that only TensorFlow 1 or only TensorFlow 2 has."""
-
-    def __init__(self, file: ParsedFile) -> None:
-        super().__init__()
-        self.file = file
-        self.old = self.new = False
-
-    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
-        self.old = self.old or (dotted(node.module) or "").startswith("tensorflow.contrib")
-        return False
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        name = self.file.imports.tensorflow(node)
-        if name is not None and "compat.v1" not in _spelling(self.file, node):
-            self.old = self.old or is_only_one(name)
-            self.new = self.new or is_new(name)
 
 
 def _spelling(file: ParsedFile, node: cst.BaseExpression) -> str:
@@ -1003,12 +1001,11 @@ class _Writer:
         self, name: str, head: heads.Head, made: cst.Call, function: cst.FunctionDef, call: cst.Call
     ) -> None:
         """The line that makes the head goes; `head.logits_dimension` is the number that it was."""
-        finder = _Sizes(name)
-        walk(function, finder)
+        sizes = _sizes(function, name)
         uses = [n for n in name_nodes(function) if n.value == name]
-        if len(uses) != 2 + len(finder.found):
+        if len(uses) != 2 + len(sizes):
             raise Blocked("TFM192", call, f"`{name}` is used for more than its EstimatorSpec")
-        for size in finder.found:
+        for size in sizes:
             start, end = self.file.range(size)
             self.edits.append(Edit(start, end, (Written(head.size, start),)))
         for node in path_to(function, made):
@@ -1018,16 +1015,15 @@ class _Writer:
     def _only_a_size(self, name: str, made: cst.Call, function: cst.FunctionDef) -> None:
         """A head that is only asked for `logits_dimension` goes."""
         kind = heads.head_name(self.file.imports.resolve(made.func))
-        finder = _Sizes(name)
-        walk(function, finder)
+        sizes = _sizes(function, name)
         uses = [n for n in name_nodes(function) if n.value == name]
-        if kind is None or not finder.found or len(uses) != 1 + len(finder.found):
+        if kind is None or not sizes or len(uses) != 1 + len(sizes):
             return
         try:
             head = heads.read_head(made, kind, self.file.code, self._count)
         except Blocked:
             return  # it stays, and is a symbol without a home
-        for size in finder.found:
+        for size in sizes:
             start, end = self.file.range(size)
             self.edits.append(Edit(start, end, (Written(head.size, start),)))
         for node in path_to(function, made):
@@ -1123,19 +1119,6 @@ class _ServersOf(cst.CSTTransformer):
         return updated_node.with_changes(value=cst.Name(_CONFIG))
 
 
-class _Sizes(cst.CSTVisitor):
-    """`head.logits_dimension`."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.Attribute] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if isinstance(node.value, cst.Name) and node.value.value == self.name and node.attr.value == "logits_dimension":
-            self.found.append(node)
-
-
 class _Renamed(cst.CSTTransformer):
     def __init__(self, old: str, new: str) -> None:
         super().__init__()
@@ -1187,3 +1170,9 @@ def _free(name: str, taken: set[str]) -> str:
 def remarks_of(files: Iterable[ParsedFile]) -> list[Finding]:
     """What is to be said about everything that was written out in some files."""
     return [finding for file in files for finding in file.said]
+
+
+def _sizes(function: cst.FunctionDef, name: str) -> list[cst.Attribute]:
+    """`head.logits_dimension` in a function."""
+    found = attributes_in(function)
+    return [one for one in found if is_name(one.value, name) and one.attr.value == "logits_dimension"]

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 import libcst as cst
 
 from migrator.names.bindings import names_changed
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, functions_in, parameters_of
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import ParsedFile, names_in
 from migrator.program.reductions import Edits, applied
 from migrator.rules.dropout import is_training_dropout
-from migrator.walking import walk
 
 _MODE = "mode"  # an Estimator gives it by this name
 
@@ -25,25 +24,13 @@ def with_chosen_dropouts(file: ParsedFile) -> ParsedFile:
     """The file with such conditions in model_fns, and in functions that are told the mode, as expressions."""
     if "ModeKeys" not in file.bare or _MODE not in file.bare:
         return file
-    finder = _Functions()
-    walk(file.module, finder)
     edits = Edits()
-    for function in finder.found:
-        if isinstance(function.body, cst.IndentedBlock):
+    for function in functions_in(file.module):
+        told = any(one.name.value == _MODE for one in parameters_of(function))
+        if told and isinstance(function.body, cst.IndentedBlock):
             names = ModeNames(file.imports, _MODE, functions=file.functions)
             _read(file, function.body.body, names, edits)
     return applied(file, edits) if edits.lines else file
-
-
-class _Functions(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.FunctionDef] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        params = node.params
-        if any(one.name.value == _MODE for one in (*params.posonly_params, *params.params, *params.kwonly_params)):
-            self.found.append(node)
 
 
 def _read(

@@ -17,7 +17,7 @@ from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.plain_lines import as_statements
 from migrator.program.training import Place, estimator_parameters, is_estimator
 from migrator.rules.run_config import RUN_CONFIG
-from migrator.walking import walk
+from migrator.walking import of_kinds
 
 #: What an Estimator, or a RunConfig, takes to be None where it is not given.
 _OPTIONAL = frozenset(
@@ -59,13 +59,11 @@ class _Branch:
 
 def chosen(file: ParsedFile) -> Chosen | None:
     """The first construction of a file that is one of several; None where there is none."""
-    finder = _Choices()
-    walk(file.module, finder)
-    for line, value in finder.values:
+    for line, value in _chosen_values(file.module):
         found = _of_value(file, line, value)
         if found is not None:
             return found
-    for statement in reversed(finder.chains):  # the inner ones first
+    for statement in reversed(_chains(file.module)):  # the inner ones first
         found = _of_chain(file, statement, statement)
         if found is not None:
             return found
@@ -192,27 +190,6 @@ def _assignments(branch: _Branch, names: Mapping[str, str]) -> list[cst.BaseStat
     return [*lines, *made]
 
 
-class _Choices(cst.CSTVisitor):
-    """Statements that choose, each chain once, and assignments of a conditional expression."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.chains: list[cst.If] = []
-        self.values: list[tuple[cst.SimpleStatementLine, cst.IfExp]] = []
-        self._further: set[cst.If] = set()
-
-    def visit_If(self, node: cst.If) -> None:
-        if node not in self._further:
-            self.chains.append(node)
-        if isinstance(node.orelse, cst.If):
-            self._further.add(node.orelse)
-
-    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
-        small = node.body[0]
-        if len(node.body) == 1 and isinstance(small, cst.Assign) and isinstance(small.value, cst.IfExp):
-            self.values.append((node, small.value))
-
-
 class _Branches(cst.CSTTransformer):
     """Gives blocks other lines."""
 
@@ -228,3 +205,17 @@ class _Branches(cst.CSTTransformer):
 
 
 __all__ = ["Chosen", "chosen"]
+
+
+def _chains(module: cst.Module) -> list[cst.If]:
+    """Statements that choose, each chain once, outer ones first."""
+    found = of_kinds(module, cst.If)
+    further = {one.orelse for one in found}
+    return [one for one in found if one not in further]
+
+
+def _chosen_values(module: cst.Module) -> list[tuple[cst.SimpleStatementLine, cst.IfExp]]:
+    """Assignments of a conditional expression."""
+    lines = [one for one in of_kinds(module, cst.SimpleStatementLine) if len(one.body) == 1]
+    assigns = [(one, one.body[0].value) for one in lines if isinstance(one.body[0], cst.Assign)]
+    return [(line, value) for line, value in assigns if isinstance(value, cst.IfExp)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.program.parsed import ParsedFile, Project
-from migrator.walking import walk
+from migrator.walking import own_of_kinds
 
 
 def find_class(
@@ -14,11 +14,13 @@ def find_class(
     """The class that a name (or `module.name`) means: of the scope, of the file, or of a file beside it."""
     if isinstance(func, cst.Name):
         for place in (scope, file.module):
-            finder = _Classes(func.value, top=place is file.module)
-            walk(place, finder)
-            if len(finder.found) == 1:
-                return file, finder.found[0]
-            if finder.found:
+            # At the top of a module classes of functions are not seen.
+            inner = (cst.ClassDef, cst.FunctionDef) if place is file.module else (cst.ClassDef,)
+            named = own_of_kinds(place, cst.ClassDef, inner=inner)
+            found = [one for one in named if one.name.value == func.value]
+            if len(found) == 1:
+                return file, found[0]
+            if found:
                 return None
     origin = file.imports.resolve(func)
     if origin is None or "." not in origin:
@@ -31,24 +33,6 @@ def find_class(
         return None
     found = [s for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name]
     return (other, found[0]) if len(found) == 1 else None
-
-
-class _Classes(cst.CSTVisitor):
-    """The classes of a name in a scope; at the `top` of a module those in functions are not seen."""
-
-    def __init__(self, name: str, top: bool) -> None:
-        super().__init__()
-        self.name = name
-        self.top = top
-        self.found: list[cst.ClassDef] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        if node.name.value == self.name:
-            self.found.append(node)
-        return False
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return not self.top
 
 
 def methods_named(project: Project, name: str) -> list[tuple[ParsedFile, cst.FunctionDef]]:

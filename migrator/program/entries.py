@@ -18,7 +18,7 @@ from migrator.program.calls import is_none, string, written_entries
 from migrator.program.modes import ALL, Modes
 from migrator.program.parsed import Following, names_in
 from migrator.program.scopes import bindings, parents_below
-from migrator.walking import names_below, transformed, walk
+from migrator.walking import names_below, of_kinds, transformed
 
 Same = Callable[[cst.CSTNode, cst.CSTNode], object]
 _Access = Union[cst.Subscript, cst.Attribute]
@@ -162,20 +162,9 @@ class _Apart(Following):
         return isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == self.name
 
 
-class _Nonlocals(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = False
-
-    def visit_Nonlocal(self, node: cst.Nonlocal) -> None:
-        self.found = True
-
-
 def _sets_from_inside(function: cst.FunctionDef) -> bool:
     """Whether a function inside of one may give its names values."""
-    finder = _Nonlocals()
-    walk(function.body, finder)
-    return finder.found
+    return bool(of_kinds(function.body, cst.Nonlocal))
 
 
 def _dicts(function: cst.FunctionDef, around: Surroundings) -> list[str]:

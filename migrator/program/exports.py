@@ -11,11 +11,21 @@ import libcst as cst
 from migrator.emit.layout import WIDTH
 from migrator.emit.names import free
 from migrator.names.bindings import dotted, names_changed
-from migrator.program.calls import bind, calls_in, is_docstring, is_false, is_none, number, parameters_of, string
+from migrator.program.calls import (
+    bind,
+    calls_in,
+    is_docstring,
+    is_false,
+    is_name,
+    is_none,
+    number,
+    parameters_of,
+    string,
+)
 from migrator.program.classes import methods_named
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import bindings, returns_in
-from migrator.walking import walk
+from migrator.walking import of_kinds
 
 _RECEIVERS = (
     "tf.estimator.export.ServingInputReceiver",
@@ -490,9 +500,8 @@ class _Reader:
             rest = [s for s in rest if s is not line or receivers.value in read]
         replaced = self.rewriting(file)[1]
         for statement in rest:
-            finder = _Placeholders(file)
-            walk(statement, finder)
-            if any(found not in replaced for found in finder.found):
+            calls = [one for one in calls_in(statement) if one not in replaced]
+            if any(file.imports.tensorflow(one.func) == "tf.placeholder" for one in calls):
                 raise Blocked("TFM142", statement, "a placeholder is not one of the serving inputs")
         return entries, rest
 
@@ -787,35 +796,12 @@ Entry = tuple[str, str, str, str]  # the key of the signature, the parameter, it
 
 
 def _values(scope: cst.CSTNode, name: str) -> list[tuple[cst.SimpleStatementLine | None, cst.BaseExpression]]:
-    finder = _Values(name)
-    walk(scope, finder)
-    return finder.found
-
-
-class _Values(cst.CSTVisitor):
-    """`name = value`, with the line where that is all of it."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[tuple[cst.SimpleStatementLine | None, cst.BaseExpression]] = []
-        self._line: cst.SimpleStatementLine | None = None
-
-    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
-        self._line = node if len(node.body) == 1 else None
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target.target, cst.Name) and target.target.value == self.name:
-                self.found.append((self._line if len(node.targets) == 1 else None, node.value))
-
-
-class _Placeholders(cst.CSTVisitor):
-    def __init__(self, file: ParsedFile) -> None:
-        super().__init__()
-        self.file = file
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if self.file.imports.tensorflow(node.func) == "tf.placeholder":
-            self.found.append(node)
+    """`name = value` in a scope, with the line where that is all of it."""
+    found: list[tuple[cst.SimpleStatementLine | None, cst.BaseExpression]] = []
+    for line in of_kinds(scope, cst.SimpleStatementLine, cst.SimpleStatementSuite):
+        for small in line.body:
+            for target in small.targets if isinstance(small, cst.Assign) else ():
+                if is_name(target.target, name):
+                    alone = isinstance(line, cst.SimpleStatementLine) and len(line.body) == len(small.targets) == 1
+                    found.append((line if alone else None, small.value))
+    return found

@@ -30,7 +30,7 @@ from migrator.program.modes import ALL, ModeNames, Modes, specialise
 from migrator.program.own_objects import OwnObjects, decorators_of, records, takes_any
 from migrator.program.parsed import Blocked, Following, Further, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
-from migrator.walking import Transformer, remade, walk
+from migrator.walking import Transformer, of_kinds, remade, walk
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statements = list[cst.BaseStatement]
@@ -615,10 +615,9 @@ def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseSta
     """The statements of a helper that can be put elsewhere, without its docstring."""
     if not isinstance(helper.body, cst.IndentedBlock):
         raise Blocked("TFM120", call, f"`{helper.name.value}` is on one line: put its body on its own lines")
-    finder = _Strange()
-    walk(helper.body, finder)
+    strange = of_kinds(helper.body, cst.Yield, cst.Global, cst.Nonlocal, cst.Await, cst.Del)
     kinds = decorators_of(helper)
-    if finder.found is not None or kinds - {"staticmethod", "property"} or len(kinds) != len(helper.decorators):
+    if strange or kinds - {"staticmethod", "property"} or len(kinds) != len(helper.decorators):
         raise Blocked("TFM120", call, f"`{helper.name.value}` is a generator, has a decorator, or assigns global names")
     body = list(helper.body.body)
     first = body[0] if body else None
@@ -626,19 +625,6 @@ def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseSta
         if isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString)):
             body = body[1:]
     return body
-
-
-class _Strange(cst.CSTVisitor):
-    """What cannot be put into another function."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: cst.CSTNode | None = None
-
-    def _note(self, node: cst.CSTNode) -> None:
-        self.found = self.found or node
-
-    visit_Yield = visit_Global = visit_Nonlocal = visit_Await = visit_Del = _note
 
 
 def _bind(helper: cst.FunctionDef, call: cst.Call, is_bound: bool) -> dict[str, cst.BaseExpression]:

@@ -14,7 +14,7 @@ from migrator.names.bindings import values_given
 from migrator.program.calls import calls_in, functions_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import returns_in
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 _LAYERS = "tf.keras.layers."
 SEQUENTIALS = ("tf.keras.Sequential", "tf.keras.models.Sequential")
@@ -101,27 +101,15 @@ def has_phase(file: ParsedFile, nodes: Sequence[cst.CSTNode]) -> bool:
     return any(mentions(file, node, PHASED) for node in nodes)
 
 
-class _Changes(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Attribute] = []
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        if isinstance(node.target, cst.Attribute) and node.target.attr.value.endswith("_regularizer"):
-            self.found.append(node.target)
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "add_loss":
-            self.found.append(node.func)
-
-
 def check_terms(file: ParsedFile, node: cst.CSTNode) -> None:
     """Refuses all in some code by which a Keras layer has terms that only Keras adds. Raises Blocked (TFM405)."""
     for call in calls_in(node):
         check_regularizers(file, call)
-    changes = _Changes()
-    walk(node, changes)
-    for found in changes.found:
+    targets = [one.target for one in of_kinds(node, cst.AssignTarget)]
+    changes = [one for one in targets if isinstance(one, cst.Attribute) and one.attr.value.endswith("_regularizer")]
+    called = [call.func for call in calls_in(node)]
+    changes += [one for one in called if isinstance(one, cst.Attribute) and one.attr.value == "add_loss"]
+    for found in changes:
         defined = any(function.name.value == found.attr.value for function in functions_in(file.module))
         own = isinstance(found.value, cst.Name) and found.value.value == "self" and found.attr.value != "add_loss"
         if file.imports.tensorflow(found) is None and not own and not defined:

@@ -18,7 +18,7 @@ from migrator.program.helpers import HelperPlan, Scope, Unit
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
 from migrator.program.scopes import bindings, parents_below
-from migrator.walking import walk
+from migrator.walking import own_of_kinds, walk
 
 _UNTOLD = (
     "cannot tell whether this Keras layer is active in training: create and call it in the "
@@ -32,6 +32,10 @@ _HARMLESS = frozenset(
     )
 )
 Part = tuple[ParsedFile, cst.CSTNode]
+
+
+#: What gives a name a meaning.
+_DEFINING = (cst.FunctionDef, cst.ClassDef, cst.Assign)
 
 
 def plan_model(
@@ -79,33 +83,16 @@ def _tell_models(plan: HelperPlan) -> None:
             plan.untold.add(call)
 
 
-class _Definitions(cst.CSTVisitor):
-    """What gives names a meaning, functions inside functions left out; methods by their names."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, cst.CSTNode]] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        self.found.append((node.name.value, node))
-        return False
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        self.found.append((node.name.value, node))
-        return False
-
-    def visit_Assign(self, node: cst.Assign) -> bool:
-        self.found += [(name.value, node.value) for target in node.targets for name in name_nodes(target.target)]
-        return False
-
-
 def _definitions(nodes: Sequence[cst.CSTNode]) -> dict[str, list[cst.CSTNode]]:
-    finder = _Definitions()
-    for node in nodes:
-        walk(node, finder)
+    """What gives names a meaning, what is inside of functions and classes left out."""
     found: dict[str, list[cst.CSTNode]] = {}
-    for name, node in finder.found:
-        found.setdefault(name, []).append(node)
+    for node in nodes:
+        for one in own_of_kinds(node, *_DEFINING, inner=_DEFINING, enter=False):
+            if isinstance(one, cst.Assign):
+                for name in (name for target in one.targets for name in name_nodes(target.target)):
+                    found.setdefault(name.value, []).append(one.value)
+            else:
+                found.setdefault(one.name.value, []).append(one)
     return found
 
 

@@ -10,8 +10,8 @@ import libcst as cst
 
 from migrator.names.bindings import Binding, Form, bound_in, owns
 from migrator.names.free import free
+from migrator.program.calls import functions_in
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
-from migrator.walking import walk
 
 _FAMILIES = ("tf.estimator.", "tf.keras.estimator.", "tf.contrib.tpu.", "tf.contrib.learn.", "tf.contrib.estimator.")
 _WHOLE = (Form.ASSIGNED, Form.ANNOTATED)
@@ -27,11 +27,9 @@ def with_a_name_each(file: ParsedFile) -> ParsedFile:
     """
     if "stimator" not in file.bare:
         return file
-    finder = _Functions()
-    walk(file.module, finder)
     taken = set(file.names)
     renamed: dict[cst.CSTNode, str] = {}
-    for scope in (file.module, *finder.found):
+    for scope in (file.module, *functions_in(file.module)):
         for name, bound in _bound_again(file, scope).items():
             mentions = _by_value(file, scope, name, bound)
             if mentions is None:
@@ -149,15 +147,6 @@ def _statement_and_block(
     if not alone or (isinstance(line.body[0], cst.Assign) and len(line.body[0].targets) > 1):  # type: ignore[union-attr]
         return None, None
     return line, block
-
-
-class _Functions(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.FunctionDef] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.found.append(node)
 
 
 class _Renamed(Tracked):

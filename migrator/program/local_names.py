@@ -11,6 +11,7 @@ from typing import Any
 import libcst as cst
 
 from migrator.names.bindings import read_bindings
+from migrator.program.calls import calls_in
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes
 from migrator.walking import walk
 
@@ -56,8 +57,7 @@ class _Finder(cst.CSTVisitor):
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         if not isinstance(node.body, cst.IndentedBlock) or len(node.body.body) < 2:
             return
-        calls = _Called()
-        walk(node, calls)
+        called: set[cst.CSTNode] = {call.func for call in calls_in(node)}
         for line in node.body.body:
             small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
             if not isinstance(small, cst.Assign) or len(small.targets) != 1:
@@ -69,7 +69,7 @@ class _Finder(cst.CSTVisitor):
             symbol = self.file.imports.tensorflow(value) if isinstance(value, cst.Attribute) else None
             if not isinstance(target, cst.Name) or not (symbol or "").startswith(_REWRITTEN):
                 continue
-            self._take(node, line, target, value, calls.found)
+            self._take(node, line, target, value, called)
 
     def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
         for line, following in zip(node.body, node.body[1:]):
@@ -125,18 +125,6 @@ def _told(body: cst.IndentedBlock) -> set[cst.CSTNode]:
         if isinstance(method, cst.Attribute) and method.attr.value == "set_partitioner":
             found.add(method.value)
     return found
-
-
-class _Called(cst.CSTVisitor):
-    """The names that are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[cst.CSTNode] = set()
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Name):
-            self.found.add(node.func)
 
 
 class _Writer(Tracked):

@@ -11,12 +11,12 @@ import libcst as cst
 from migrator.names.bindings import names_bound
 from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, names_given
-from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
+from migrator.program.calls import bind, calls_in, is_false, is_name, is_none, is_true, string
 from migrator.program.modes import EVAL, PREDICT, TRAIN
 from migrator.program.outlining import Outlined, check_pure, given, of_labels, outline, touched
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.losses import DataLoss, read_cross_entropy, read_keras_loss, read_loss
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 #: The refusals of a stock loss that the general form has an answer to.
 GENERAL_FORM = ("TFM301", "TFM302", "TFM304")
@@ -317,9 +317,12 @@ def check_not_changed_later(
 
 def taken_by_key(node: cst.CSTNode, name: str | None) -> cst.CSTNode | None:
     """Where a name is taken apart by a string key: what it stands for is a dict."""
-    finder = _Subscripts(name)
-    walk(node, finder)
-    return finder.found
+    one: cst.Subscript
+    for one in of_kinds(node, cst.Subscript):
+        element = one.slice[0].slice
+        if is_name(one.value, name) and isinstance(element, cst.Index) and string(element.value) is not None:
+            return one
+    return None
 
 
 def check_labels_are_a_tensor(body: Body) -> None:
@@ -631,16 +634,3 @@ class _Reader:
                     self.consumed.add(index)
                     self.index = min(self.index, index)
         return found
-
-
-class _Subscripts(cst.CSTVisitor):
-    def __init__(self, name: str | None) -> None:
-        super().__init__()
-        self.name = name
-        self.found: cst.Subscript | None = None
-
-    def visit_Subscript(self, node: cst.Subscript) -> None:
-        element = node.slice[0].slice
-        if isinstance(node.value, cst.Name) and node.value.value == self.name and isinstance(element, cst.Index):
-            if string(element.value) is not None:
-                self.found = self.found or node

@@ -11,6 +11,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import dotted
+from migrator.program.calls import nodes_in
 from migrator.program.parsed import ParsedFile
 from migrator.walking import walk
 
@@ -141,9 +142,7 @@ class ModernFile:
     def _replicated(self) -> frozenset[cst.CSTNode]:
         found: set[cst.CSTNode] = set()
         for function in self.on_replicas:
-            collector = _All()
-            walk(function.body, collector)
-            found |= collector.found
+            found |= set(nodes_in(function.body))
         return frozenset(found)
 
     def runs_on_replicas(self, node: cst.CSTNode) -> bool:
@@ -203,16 +202,6 @@ class _Finder(cst.CSTVisitor):
 
 def _is_list(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.List, cst.Tuple))
-
-
-class _All(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[cst.CSTNode] = set()
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.found.add(node)
-        return True
 
 
 def keyword(call: cst.Call, name: str) -> cst.Arg | None:

@@ -21,10 +21,10 @@ from migrator.names.bindings import names_bound, names_changed, names_read
 from migrator.names.imports import ImportMap
 from migrator.names.symbols import TEXTS
 from migrator.pairing import equal_zip
-from migrator.program.calls import is_none, string, written_entries
+from migrator.program.calls import calls_in, is_none, string, written_entries
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
-from migrator.walking import walk
+from migrator.program.scopes import returns_in
 
 TRAIN, EVAL, PREDICT = "train", "eval", "infer"
 ALL = frozenset((TRAIN, EVAL, PREDICT))
@@ -439,13 +439,12 @@ class _Walker:
             return False
         if self.names.imports.resolve(call.func) not in ("tf.name_scope", "tf.variable_scope"):
             return False
-        finder = _Symbols(self.names.imports)
-        walk(statement.body, finder)
-        if self.names.labels in names_bound((statement.body,)) and set(finder.found) - _TYPES <= set(_OF_LABELS):
+        symbols = set(self.names.imports.symbols_in(statement.body))
+        if self.names.labels in names_bound((statement.body,)) and symbols - _TYPES <= set(_OF_LABELS):
             return True
         return any(
             name.startswith(("tf.losses.", "tf.train.", "tf.metrics.", "tf.estimator.")) or "cross_entropy" in name
-            for name in finder.found
+            for name in symbols
         )
 
     def _only_places(self, statement: cst.With) -> bool:
@@ -646,12 +645,11 @@ class _Walker:
     def _no_spec_inside(self, statement: cst.BaseStatement) -> None:
         if self.lenient:
             return
-        finder = _Returns()
-        walk(statement, finder)
-        if finder.found is not None and not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+        returns = returns_in(statement)
+        if returns and not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
             raise Blocked(
                 "TFM105",
-                finder.found,
+                returns[0],
                 (
                     "the model_fn returns from a block that tf-migrate cannot resolve: return at its end, "
                     "or in branches on the mode"
@@ -709,50 +707,12 @@ def _entry_set(small: cst.BaseSmallStatement) -> tuple[str, list[tuple[str, cst.
     return None
 
 
-class _Spread(cst.CSTVisitor):
-    """The names in `EstimatorSpec(**name)`."""
-
-    def __init__(self, imports: ImportMap) -> None:
-        super().__init__()
-        self.imports = imports
-        self.found: set[str] = set()
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if self.imports.resolve(node.func) == "tf.estimator.EstimatorSpec":
-            stars = [arg.value for arg in node.args if arg.star == "**"]
-            self.found |= {value.value for value in stars if isinstance(value, cst.Name)}
-
-
 def _spread(body: Sequence[cst.BaseStatement], imports: ImportMap) -> frozenset[str]:
-    finder = _Spread(imports)
-    for statement in body:
-        walk(statement, finder)
-    return frozenset(finder.found)
-
-
-class _Returns(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: cst.CSTNode | None = None
-
-    def visit_Return(self, node: cst.Return) -> None:
-        self.found = self.found or node
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-
-class _Symbols(cst.CSTVisitor):
-    def __init__(self, imports: ImportMap) -> None:
-        super().__init__()
-        self.imports = imports
-        self.found: list[str] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        name = self.imports.tensorflow(node)
-        if name is not None:
-            self.found.append(name)
-        return name is None
+    """The names in `EstimatorSpec(**name)`."""
+    calls = [call for statement in body for call in calls_in(statement)]
+    specs = [call for call in calls if imports.resolve(call.func) == "tf.estimator.EstimatorSpec"]
+    stars = [arg.value for call in specs for arg in call.args if arg.star == "**"]
+    return frozenset(value.value for value in stars if isinstance(value, cst.Name))
 
 
 def _body(block: cst.BaseSuite) -> Sequence[cst.BaseStatement]:

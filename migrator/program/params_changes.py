@@ -9,7 +9,7 @@ import libcst as cst
 from migrator.program.calls import calls_in
 from migrator.program.parsed import ParsedFile, Project, names_in
 from migrator.program.scopes import path_to
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 _DEPTH = 5
 _METHODS = frozenset(
@@ -55,26 +55,17 @@ def changed_anew(
 def _other_names(file: ParsedFile, text: str) -> set[str]:
     """The names and expressions of a file that are the same object, as far as plain assignments tell."""
     found = {text}
-    given = _Given(file)
-    walk(file.module, given)
+    given = [
+        (file.code(target.target), file.code(one.value))
+        for one in of_kinds(file.module, cst.Assign)
+        if isinstance(one.value, (cst.Name, cst.Attribute, cst.Subscript))
+        for target in one.targets
+    ]
     while True:
-        more = {b for a, b in given.pairs if a in found} | {a for a, b in given.pairs if b in found}
+        more = {b for a, b in given if a in found} | {a for a, b in given if b in found}
         if more <= found:
             return found
         found |= more
-
-
-class _Given(cst.CSTVisitor):
-    """`a = b`, where b is a name, an attribute or an entry."""
-
-    def __init__(self, file: ParsedFile) -> None:
-        super().__init__()
-        self.file = file
-        self.pairs: list[tuple[str, str]] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if isinstance(node.value, (cst.Name, cst.Attribute, cst.Subscript)):
-            self.pairs += [(self.file.code(t.target), self.file.code(node.value)) for t in node.targets]
 
 
 def _changes(

@@ -20,7 +20,7 @@ from migrator.program.clusters import Cluster
 from migrator.program.spread import Spread, line_starts
 from migrator.source.discovery import module_files
 from migrator.syntax import Trees
-from migrator.walking import Transformer, children_of, names_below, parents_in, walk
+from migrator.walking import Transformer, children_of, names_below, of_kinds, parents_in, walk
 
 
 class Blocked(Exception):
@@ -444,9 +444,11 @@ class Project:
         for module_name, other in modules.items():
             shared = _tensorflow_names(other)
             if shared:
-                finder = _AttributesOf(module_name, shared)
-                walk(file.module, finder)
-                for node in finder.found:
+                for node in of_kinds(file.module, cst.Attribute):
+                    if not isinstance(node.value, cst.Name) or node.value.value != module_name:
+                        continue
+                    if node.attr.value not in shared:
+                        continue
                     text = file.code(node)
                     imports.problems.append(
                         (node, f"`{text}` is TensorFlow, imported through another module: import it here")
@@ -522,20 +524,6 @@ class Project:
             if found is not None:
                 return found
         return None
-
-
-class _AttributesOf(cst.CSTVisitor):
-    """`module.name` for some of the names of a module."""
-
-    def __init__(self, module: str, names: Mapping[str, str]) -> None:
-        super().__init__()
-        self.module = module
-        self.names = names
-        self.found: list[cst.Attribute] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if isinstance(node.value, cst.Name) and node.value.value == self.module and node.attr.value in self.names:
-            self.found.append(node)
 
 
 def _tensorflow_names(file: ParsedFile) -> dict[str, str]:

@@ -18,7 +18,7 @@ from migrator.names.standard import STANDARD_MODULES
 from migrator.program.calls import calls_in, functions_in, in_parentheses, nodes_in
 from migrator.program.own_graphs import ANYWHERE
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
-from migrator.walking import of_kinds, walk
+from migrator.walking import of_kinds, own_of_kinds, walk
 
 #: A statement, and those in its place; expressions, and those in theirs.
 Lines = dict[cst.BaseStatement, list[cst.BaseStatement]]
@@ -236,9 +236,7 @@ def functions_by_name(
 def without_graphs(file: ParsedFile) -> Lines:
     """`with tf.Graph().as_default():` around an Estimator, which makes graphs of its own: what stands inside."""
     found: Lines = {}
-    finder = _Withs()
-    walk(file.module, finder)
-    for node in finder.found:
+    for node in of_kinds(file.module, cst.With):
         if not all(item.asname is None and _is_new_graph(file, item.item) for item in node.items):
             continue
         if not isinstance(node.body, cst.IndentedBlock) or not drives(file, node.body):
@@ -539,35 +537,7 @@ def bare(node: cst.BaseExpression) -> cst.BaseExpression:
 
 def lines_of(scope: _Scope) -> list[cst.SimpleStatementLine]:
     """The lines of a scope itself, functions and classes inside left out."""
-    finder = _Lines(scope)
-    walk(scope, finder)
-    return finder.found
-
-
-class _Lines(cst.CSTVisitor):
-    def __init__(self, scope: _Scope) -> None:
-        super().__init__()
-        self.scope = scope
-        self.found: list[cst.SimpleStatementLine] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return node is self.scope
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        return False
-
-    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> bool:
-        self.found.append(node)
-        return False
-
-
-class _Withs(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.With] = []
-
-    def visit_With(self, node: cst.With) -> None:
-        self.found.append(node)
+    return own_of_kinds(scope, cst.SimpleStatementLine, inner=(cst.FunctionDef, cst.ClassDef))
 
 
 def _is_at_the_top(file: ParsedFile, node: cst.CSTNode) -> bool:

@@ -15,7 +15,7 @@ from migrator.program.model_reference import ModelReference
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
 from migrator.program.scopes import bindings, path_to, returns_in
-from migrator.walking import walk
+from migrator.walking import of_kinds, own_of_kinds
 
 ESTIMATORS = ("tf.keras.estimator.model_to_estimator",)
 PARAMETERS = (
@@ -135,28 +135,6 @@ def _statement_compiles(statement: cst.CSTNode | None, names: Container[str]) ->
     )
 
 
-class _Lines(cst.CSTVisitor):
-    """The lines of a scope, and the heads of its loops; functions and classes inside left out."""
-
-    def __init__(self, scope: cst.CSTNode) -> None:
-        super().__init__()
-        self.scope = scope
-        self.found: list[tuple[cst.CSTNode, set[str], set[str]]] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return node is self.scope
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        return False
-
-    def visit_For(self, node: cst.For) -> None:
-        self.found.append((node.iter, names_in(node.target), names_in(node.iter)))
-
-    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> bool:
-        self.found.append((node, {name for name, _ in bindings(node)}, names_in(node)))
-        return False
-
-
 def _surely_before(scope: cst.CSTNode, node: cst.CSTNode, call: cst.CSTNode) -> bool:
     """Whether a node, which stands before a call, is run each time before it."""
     around = path_to(scope, call)
@@ -172,10 +150,9 @@ def _made_of(
     project: Project, file: ParsedFile, scope: cst.CSTNode, call: cst.Call, model: str
 ) -> tuple[list[cst.CSTNode], set[str]]:
     """The lines that make the model and its parts which have variables, and the names of these objects at the call."""
-    lines = _Lines(scope)
-    walk(scope, lines)
+    lines = _lines(scope)
     at = file.position
-    before = sorted((one for one in lines.found if at(one[0]) < at(call)), key=lambda one: at(one[0]))
+    before = sorted((one for one in lines if at(one[0]) < at(call)), key=lambda one: at(one[0]))
     before = [one for one in before if not path_to(one[0], call)]
     live, slice_ = {model}, []
     own = {name for name, node in bindings(scope) if not isinstance(node, (cst.FunctionDef, cst.ClassDef))}
@@ -265,19 +242,6 @@ def _check_parts(project: Project, file: ParsedFile, scope: cst.CSTNode, call: c
         raise Blocked("TFM194", name, message)
 
 
-class _Globals(cst.CSTVisitor):
-    """The functions that say `global` or `nonlocal` of a name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.CSTNode] = []
-
-    def visit_NameItem(self, node: cst.NameItem) -> None:
-        if node.name.value == self.name:
-            self.found.append(node)
-
-
 def check_kept(
     file: ParsedFile, scope: cst.CSTNode, call: cst.Call, model: cst.BaseExpression, uses: Sequence[cst.Call]
 ) -> None:
@@ -299,9 +263,9 @@ def check_kept(
                 raise Blocked("TFM194", node, message)
         elif any(at(use) < at(call) and path_to(loop, use) for loop in loops for use in uses):
             raise Blocked("TFM194", node, message)
-    told = _Globals(model.value)
-    walk(scope, told)
-    for one in told.found:
+    for one in of_kinds(scope, cst.NameItem):
+        if one.name.value != model.value:
+            continue
         if not (isinstance(scope, cst.FunctionDef) and any(path_to(s, one) for s in scope.body.body[:1])):
             raise Blocked("TFM194", one, message)
 
@@ -311,3 +275,14 @@ def check_uses(call: cst.Call, methods: Sequence[str]) -> None:
     for method in methods:
         if method not in ("train", "evaluate", "predict", *EXPORTS):
             raise Blocked("TFM194", call, f"`{method}` of an Estimator created from a Keras model is unsupported")
+
+
+def _lines(scope: cst.CSTNode) -> list[tuple[cst.CSTNode, set[str], set[str]]]:
+    """The lines of a scope, and the heads of its loops, with the names that they bind and read."""
+    found: list[tuple[cst.CSTNode, set[str], set[str]]] = []
+    for node in own_of_kinds(scope, cst.For, cst.SimpleStatementLine, inner=(cst.FunctionDef, cst.ClassDef)):
+        if isinstance(node, cst.For):
+            found.append((node.iter, names_in(node.target), names_in(node.iter)))
+        else:
+            found.append((node, {name for name, _ in bindings(node)}, names_in(node)))
+    return found

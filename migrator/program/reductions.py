@@ -64,7 +64,7 @@ from migrator.program.plain_lines import (
     without_sure_asserts,
 )
 from migrator.program.plain_values import attributes_said, classes_chosen, dicts_whole, tables_of_classes
-from migrator.walking import of_kinds, transformed, walk
+from migrator.walking import of_kinds, transformed
 
 _ROUNDS = 200  # each takes something away; there are as many as lines that are read otherwise
 _PARTS = ("Estimator", "Classifier", "Regressor", "EstimatorSpec", "TrainSpec", "EvalSpec", "RunConfig")
@@ -327,9 +327,7 @@ class _Edits:
         self.edits = Edits()
         self.taken = set(file.names) | made
         self.bindings = Counter(binding.name for binding in read_bindings(file.module))
-        texts = _SelfDocumenting()
-        walk(file.module, texts)
-        self.as_text = texts.found
+        self.as_text = _printed_as_text(file.module)
 
     def replace(self, node: cst.CSTNode, new: cst.BaseExpression) -> None:
         """An expression in the place of another, in parentheses where it needs them there."""
@@ -1315,36 +1313,9 @@ class _Again(Tracked):
         return super().on_leave(original_node, updated_node)
 
 
-class _SelfDocumenting(cst.CSTVisitor):
-    """What stands in `f"{...=}"`, which prints the text of it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[cst.CSTNode] = set()
-
-    def visit_FormattedStringExpression(self, node: cst.FormattedStringExpression) -> None:
-        if node.equal is not None:
-            self.found |= set(nodes_in(node.expression))
-
-
-class _Late(cst.CSTVisitor):
-    """The names that lambdas and generators read, when they are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def visit_Lambda(self, node: cst.Lambda) -> None:
-        self.found |= names_in(node)
-
-    def visit_GeneratorExp(self, node: cst.GeneratorExp) -> None:
-        self.found |= names_in(node)
-
-
 def _names_read_late(node: cst.CSTNode) -> set[str]:
-    finder = _Late()
-    walk(node, finder)
-    return finder.found
+    """The names that lambdas and generators read, when they are called."""
+    return {name for one in of_kinds(node, cst.Lambda, cst.GeneratorExp) for name in names_in(one)}
 
 
 def _has_call(node: cst.CSTNode) -> bool:
@@ -1599,3 +1570,9 @@ def bound_arguments(function: cst.FunctionDef | cst.Lambda, call: cst.Call) -> d
 
 
 __all__ = ["reduced"]
+
+
+def _printed_as_text(module: cst.Module) -> set[cst.CSTNode]:
+    """What stands in `f"{...=}"`, which prints the text of it."""
+    shown = of_kinds(module, cst.FormattedStringExpression)
+    return {node for one in shown if one.equal is not None for node in nodes_in(one.expression)}

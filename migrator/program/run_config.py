@@ -13,7 +13,7 @@ from migrator.program.devices import SETTER, check_setter
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, returns_in, with_values
 from migrator.rules.run_config import COLLECTIVE, DISTRIBUTE, LEARN, NO_EFFECT, OF_TPU, RUN_CONFIG, SESSION, TPU
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 Arguments = dict[str, cst.BaseExpression]
 
@@ -537,18 +537,7 @@ def _of_functions(scope: cst.CSTNode, name: str) -> list[cst.Name]:
     for function in functions_in(scope):
         if function is not scope and any(bound == name and node is not function for bound, node in bindings(function)):
             found += [param.name for param in parameters_of(function)] + list(name_nodes(function.body))
-    lambdas = _Lambdas()
-    walk(scope, lambdas)
-    for one in lambdas.found:
+    for one in of_kinds(scope, cst.Lambda):
         if any(param.name.value == name for param in parameters_of(one)):
             found += [param.name for param in parameters_of(one)] + list(name_nodes(one.body))
     return found
-
-
-class _Lambdas(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Lambda] = []
-
-    def visit_Lambda(self, node: cst.Lambda) -> None:
-        self.found.append(node)

@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrator.names.bindings import Form, changes_in, read_bindings
 from migrator.program.parsed import NameCollector, ParsedFile, names_in
-from migrator.walking import parents_in, walk
+from migrator.walking import of_kinds, own_of_kinds, parents_in, walk
 
 
 # A tree never changes, so what was found out about one node holds for ever; the caches are for speed only.
@@ -188,45 +188,14 @@ def mentions_of(scope: cst.CSTNode, name: str) -> list[cst.CSTNode]:
     return visitor.found
 
 
-class _AttributesCalled(cst.CSTVisitor):
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__()
-        self.names = names
-        self.found: list[cst.CSTNode] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if node.attr.value in self.names:
-            self.found.append(node)
-
-
 def attributes_called(scope: cst.CSTNode, names: Sequence[str]) -> list[cst.CSTNode]:
     """The attributes of some names, of whatever object, in a scope."""
-    visitor = _AttributesCalled(names)
-    if names:
-        walk(scope, visitor)
-    return visitor.found
-
-
-class _Returns(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Return] = []
-
-    def visit_Return(self, node: cst.Return) -> None:
-        self.found.append(node)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
+    return [one for one in of_kinds(scope, cst.Attribute) if one.attr.value in names] if names else []
 
 
 def returns_in(node: cst.CSTNode) -> list[cst.Return]:
-    """The return statements below a node, functions inside it left out."""
-    finder = _Returns()
-    walk(node, finder)
-    return finder.found
+    """The return statements of a block or a statement, those of functions left out: a function has none itself."""
+    return own_of_kinds(node, cst.Return, enter=False)
 
 
 def always_returns(node: cst.CSTNode) -> bool:

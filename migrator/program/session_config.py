@@ -195,20 +195,10 @@ class _Lines(cst.CSTVisitor):
             self.fields.append((node, ".".join(path), target, small.value))
 
 
-class _Given(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found += [a.value for a in node.args if a.keyword is not None and a.keyword.value == "session_config"]
-
-
 def _given_configs(file: ParsedFile) -> list[cst.BaseExpression]:
     """The `session_config` arguments of a file. All of them go, or the file's programs stay as they were."""
-    finder = _Given()
-    walk(file.module, finder)
-    return finder.found
+    args = [arg for call in calls_in(file.module) for arg in call.args]
+    return [arg.value for arg in args if arg.keyword is not None and arg.keyword.value == "session_config"]
 
 
 # -- whether TensorFlow may have started ---------------------------------------------------------------------------

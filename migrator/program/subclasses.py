@@ -5,50 +5,36 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.names.imports import dotted
+from migrator.program.calls import calls_in, classes_in
 from migrator.program.parsed import ParsedFile
-from migrator.walking import walk
 
 
 def estimator_subclasses(file: ParsedFile) -> list[tuple[cst.ClassDef, str, cst.Call | None]]:
     """Classes derived from an Estimator: the class, the symbol, and the call of its `__init__`."""
     if "stimator" not in file.bare:
         return []
-    finder = _Subclasses(file)
-    walk(file.module, finder)
-    return finder.found
-
-
-class _Subclasses(cst.CSTVisitor):
-    def __init__(self, file: ParsedFile) -> None:
-        super().__init__()
-        self.file = file
-        self.found: list[tuple[cst.ClassDef, str, cst.Call | None]] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+    found = []
+    for node in classes_in(file.module):
         for base in node.bases:
-            name = self.file.imports.resolve(base.value)
-            if name is None or not name.startswith("tf.") or not name.rpartition(".")[2].endswith(_BASES):
-                continue
-            calls = _InitCalls()
-            for method in node.body.body:
-                if isinstance(method, cst.FunctionDef) and method.name.value == "__init__":
-                    walk(method, calls)
-            self.found.append((node, name, calls.found[0] if len(calls.found) == 1 else None))
+            name = file.imports.resolve(base.value)
+            if name is not None and name.startswith("tf.") and name.rpartition(".")[2].endswith(_BASES):
+                calls = _init_calls(node)
+                found.append((node, name, calls[0] if len(calls) == 1 else None))
+    return found
+
+
+def _init_calls(node: cst.ClassDef) -> list[cst.Call]:
+    """`super().__init__(...)` and `super(Own, self).__init__(...)` in the `__init__` of a class."""
+    own = [one for one in node.body.body if isinstance(one, cst.FunctionDef) and one.name.value == "__init__"]
+    return [
+        call
+        for method in own
+        for call in calls_in(method)
+        if isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "__init__"
+        and isinstance(call.func.value, cst.Call)
+        and dotted(call.func.value.func) == "super"
+    ]
 
 
 _BASES = ("Estimator", "Classifier", "Regressor")
-
-
-class _InitCalls(cst.CSTVisitor):
-    """`super().__init__(...)` and `super(Own, self).__init__(...)`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        func = node.func
-        if not isinstance(func, cst.Attribute) or func.attr.value != "__init__":
-            return
-        if isinstance(func.value, cst.Call) and dotted(func.value.func) == "super":
-            self.found.append(node)

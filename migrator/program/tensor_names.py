@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from migrator.program.calls import bind, string
+from migrator.program.calls import bind, calls_in, string
 from migrator.program.model_reference import ModelReference
 from migrator.program.modes import SPEC
 from migrator.program.parsed import Blocked, ParsedFile, Project
@@ -35,9 +35,7 @@ def _meaning(project: Project, model: ModelReference, name: str) -> str | None:
     for node, file in reach(project, model.file, model.function).items():
         if not isinstance(node, cst.FunctionDef):
             continue
-        finder = _Named(file, name)
-        walk(node, finder)
-        named += [(file, node, call) for call in finder.found]
+        named += [(file, node, call) for call in calls_in(node) if _gives_name(file, call, name)]
     if len({id(call) for _, _, call in named}) != 1:
         return None
     file, function, call = named[0]
@@ -56,23 +54,6 @@ def _kind(file: ParsedFile, function: cst.FunctionDef, call: cst.Call) -> str | 
         return "step"
     found = [kind for kind, known in finder.known.items() if texts & known]
     return found[0] if len(found) == 1 else None
-
-
-class _Named(cst.CSTVisitor):
-    """Calls that give a tensor a name."""
-
-    def __init__(self, file: ParsedFile, name: str) -> None:
-        super().__init__()
-        self.file = file
-        self.name = name
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        resolved = self.file.imports.resolve(node.func)
-        for index, arg in enumerate(node.args):
-            named = arg.keyword.value == "name" if arg.keyword is not None else index == 1 and resolved == "tf.identity"
-            if named and (string(arg.value) or "").rpartition("/")[2] == self.name:
-                self.found.append(node)
 
 
 class _Roles(cst.CSTVisitor):
@@ -115,3 +96,13 @@ class _Roles(cst.CSTVisitor):
             return
         if loss is not None:
             self.known["loss"].add(self.file.code(loss))
+
+
+def _gives_name(file: ParsedFile, call: cst.Call, name: str) -> bool:
+    """Whether a call gives a tensor a name."""
+    of_identity = file.imports.resolve(call.func) == "tf.identity"
+    for index, arg in enumerate(call.args):
+        named = arg.keyword.value == "name" if arg.keyword is not None else index == 1 and of_identity
+        if named and (string(arg.value) or "").rpartition("/")[2] == name:
+            return True
+    return False

@@ -15,7 +15,7 @@ from migrator.program.flow import InFile
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.scopes import with_values
-from migrator.walking import walk
+from migrator.walking import of_kinds
 
 ESTIMATORS = ("tf.contrib.tpu.TPUEstimator", "tf.estimator.tpu.TPUEstimator")
 SPECS = ("tf.contrib.tpu.TPUEstimatorSpec", "tf.estimator.tpu.TPUEstimatorSpec")
@@ -257,31 +257,12 @@ def check_optimizers(files: Sequence[ParsedFile]) -> None:
 
 def check_input(function: cst.FunctionDef | cst.Lambda) -> None:
     """Refuses an input function that asks for which host it is called (TFM442)."""
-    finder = _Context()
-    walk(function, finder)
-    if finder.found is not None:
+    asked = _asks_for_context(function)
+    if asked is not None:
         message = (
             '`params["context"]` describes the host or core, which the new program does not have: it calls this once'
         )
-        raise Blocked("TFM442", finder.found, message)
-
-
-class _Context(cst.CSTVisitor):
-    """`params["context"]` and `params.get("context")`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: cst.CSTNode | None = None
-
-    def visit_Subscript(self, node: cst.Subscript) -> None:
-        index = node.slice[0].slice
-        if isinstance(index, cst.Index) and string(index.value) == "context":
-            self.found = node
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "get" and node.args:
-            if string(node.args[0].value) == "context":
-                self.found = node
+        raise Blocked("TFM442", asked, message)
 
 
 def bind_spec(call: cst.Call, name: str | None) -> dict[str, cst.BaseExpression]:
@@ -401,3 +382,18 @@ __all__ = [
     "with_own_resolver",
     "without_host_call",
 ]
+
+
+def _asks_for_context(function: cst.FunctionDef | cst.Lambda) -> cst.CSTNode | None:
+    """Where a function reads `params["context"]` or `params.get("context")`."""
+    node: cst.Subscript | cst.Call
+    for node in of_kinds(function, cst.Subscript, cst.Call):
+        if isinstance(node, cst.Subscript):
+            index = node.slice[0].slice
+            key = index.value if isinstance(index, cst.Index) else None
+        else:
+            asks = isinstance(node.func, cst.Attribute) and node.func.attr.value == "get" and node.args
+            key = node.args[0].value if asks else None
+        if string(key) == "context":
+            return node
+    return None

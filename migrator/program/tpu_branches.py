@@ -14,7 +14,7 @@ from migrator.program.calls import string
 from migrator.program.folding import Folding
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import References
-from migrator.walking import transformed, walk
+from migrator.walking import of_kinds, transformed, walk
 
 _ON_TPU = ("tf.contrib.tpu.", "tf.tpu.", "tf.estimator.tpu.", "tf.compat.v1.tpu.")
 _ONLY_ON_TPU = (
@@ -39,22 +39,8 @@ def without_tpu_branches(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     return pruned, [Blocked(_CODE, node, message) for node, message in remover.gone]
 
 
-class _Tests(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_If(self, node: cst.If) -> None:
-        self.found.append(node.test)
-
-    def visit_IfExp(self, node: cst.IfExp) -> None:
-        self.found.append(node.test)
-
-
 def _asks(module: cst.Module) -> bool:
-    tests = _Tests()
-    walk(module, tests)
-    return any(asks_for_tpu(one) is not None for one in tests.found)
+    return any(asks_for_tpu(one.test) is not None for one in of_kinds(module, cst.If, cst.IfExp))
 
 
 def asks_for_tpu(node: cst.BaseExpression) -> bool | None:

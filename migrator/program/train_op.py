@@ -25,7 +25,7 @@ from migrator.program.train_body import TrainBody
 from migrator.program.trained import Done, Trained, others_named
 from migrator.program.training_steps import BY_CONDITION, NOT_UNDERSTOOD, Applied, Averages, Order, Runs, Steps
 from migrator.query.gradients import Kind
-from migrator.walking import walk
+from migrator.walking import of_kinds
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,7 @@ class _Reader(Steps):
 
     def _says_more(self, node: cst.CSTNode) -> bool:
         """Whether a block raises, asserts or deletes."""
-        found = _Others()
-        walk(node, found)
-        return found.found
+        return bool(of_kinds(node, cst.Raise, cst.Assert, cst.Del))
 
     def _names_before(self, value: Value, index: int) -> list[str]:
         """The names that a value has before a statement."""
@@ -427,23 +425,6 @@ class _Reader(Steps):
             )
             raise Blocked("TFM403", applied.loss, message)
         return None
-
-
-class _Others(cst.CSTVisitor):
-    """Whether a block does what no value tells."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = False
-
-    def visit_Raise(self, node: cst.Raise) -> None:
-        self.found = True
-
-    def visit_Assert(self, node: cst.Assert) -> None:
-        self.found = True
-
-    def visit_Del(self, node: cst.Del) -> None:
-        self.found = True
 
 
 def _is_list(reader: _Reader, value: Value) -> bool:

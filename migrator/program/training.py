@@ -11,7 +11,7 @@ import libcst as cst
 from migrator.names.bare import says
 from migrator.names.bindings import Form, bound_in, hidden_in, values_given
 from migrator.program import ready, tpu
-from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
+from migrator.program.calls import attributes_in, bind, calls_in, is_false, is_name, is_none, is_true, string
 from migrator.program.config_reads import ConfigReads
 from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
 from migrator.program.flow import Mentioning
@@ -314,10 +314,12 @@ class TrainingProgram:
 
 def on_tensorflow(file: ParsedFile, node: cst.With) -> bool:
     """Whether a `with` is on something of TensorFlow's, beside files."""
-    finder = _TensorFlowNames(file)
     for item in node.items:
-        walk(item.item, finder)
-    return any(name == "tf" or not name.startswith(("tf.gfile.", "tf.io.")) for name in finder.found)
+        if any(not name.startswith(("tf.gfile.", "tf.io.")) for name in file.imports.symbols_in(item.item)):
+            return True
+        if any(one.attr.value in ("as_default", "scope") for one in attributes_in(item.item)):
+            return True  # of a graph or a strategy that has a name
+    return False
 
 
 def estimator_parameters(place: Place) -> Sequence[str]:
@@ -570,12 +572,11 @@ class ProgramReader:
         return [node for node in dict.fromkeys(self.classes) if node.name.value not in left]
 
     def _reads_global_step(self) -> bool:
-        finder = _GlobalStep()
-        walk(self.scope, finder)
-        for one in self.lent:
-            walk(one.function, finder)
+        scopes = [self.scope, *(one.function for one in self.lent)]
         # Results may be given to a function elsewhere, a logger say, that looks the step up.
-        return bool(finder.found) or any("GraphKeys.GLOBAL_STEP" in file.bare for file in self.project.files)
+        return any(_asks_for_step(one) for one in scopes) or any(
+            "GraphKeys.GLOBAL_STEP" in file.bare for file in self.project.files
+        )
 
     def _check_steady(self, program: TrainingProgram) -> None:
         """The arguments of specs are evaluated later than they were: their names must not change in between."""
@@ -770,10 +771,11 @@ class ProgramReader:
                         continue
                     both = self.refusals.of(partial(self.read_both, place, arguments), None)
         assert self.place.statement is not None
-        asked = _Folders(variable)
-        walk(self.scope, asked)
-        self.folders += asked.found
-        explained.update(node.value for node in asked.found)
+        asked = [
+            one for one in attributes_in(self.scope) if is_name(one.value, variable) and one.attr.value == "model_dir"
+        ]
+        self.folders += asked
+        explained.update(node.value for node in asked)
         for _, hooks in self.hooks:
             explained.update(stock.given["estimator"] for _, _, stock in hooks.made if "estimator" in stock.given)
         for name in _references(self.scope, variable):
@@ -825,9 +827,8 @@ class ProgramReader:
         None when the name is no argument of a function of the file that takes only Estimators of this scope, or when
         the function does something else with it than to evaluate, or to predict and export.
         """
-        finder = _CallOf(name)
-        walk(self.scope, finder)
-        call = finder.found
+        calls = [one for one in calls_in(self.scope) if any(arg.value is name for arg in one.args)]
+        call = calls[0] if calls else None
         if call is None or not isinstance(call.func, cst.Name) or any(arg.star for arg in call.args):
             return None
         function = self.file.functions.get(call.func.value)
@@ -1088,76 +1089,8 @@ def _is_first(place: Place) -> bool:
     return comes_first(small.value, place.call)
 
 
-class _CallOf(cst.CSTVisitor):
-    """The call that a node is an argument of."""
-
-    def __init__(self, node: cst.CSTNode) -> None:
-        super().__init__()
-        self.node = node
-        self.found: cst.Call | None = None
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if any(arg.value is self.node for arg in node.args):
-            self.found = node
-
-
-class _Folders(cst.CSTVisitor):
-    """`variable.model_dir`."""
-
-    def __init__(self, variable: str) -> None:
-        super().__init__()
-        self.variable = variable
-        self.found: list[cst.Attribute] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if isinstance(node.value, cst.Name) and node.value.value == self.variable and node.attr.value == "model_dir":
-            self.found.append(node)
-
-
-class _GlobalStep(cst.CSTVisitor):
-    """`["global_step"]` and `.get("global_step")`, and texts with `{global_step}` to be filled in."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.CSTNode] = []
-
-    def visit_Subscript(self, node: cst.Subscript) -> None:
-        for element in node.slice:
-            if isinstance(element.slice, cst.Index) and _is_global_step(element.slice.value):
-                self.found.append(node)
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "get" and node.args:
-            if _is_global_step(node.args[0].value):
-                self.found.append(node)
-
-    def visit_SimpleString(self, node: cst.SimpleString) -> None:
-        if "{global_step" in node.value or "(global_step)" in node.value:
-            self.found.append(node)
-
-
 def _is_global_step(node: cst.BaseExpression) -> bool:
     return string(node) == "global_step" or (isinstance(node, cst.Attribute) and node.attr.value == "GLOBAL_STEP")
-
-
-class _TensorFlowNames(cst.CSTVisitor):
-    def __init__(self, file: ParsedFile) -> None:
-        super().__init__()
-        self.file = file
-        self.found: list[str] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        name = self.file.imports.tensorflow(node)
-        if name is None and node.attr.value in ("as_default", "scope"):
-            name = "tf"  # of a graph or a strategy that has a name
-        if name is not None:
-            self.found.append(name)
-        return name is None
-
-    def visit_Name(self, node: cst.Name) -> None:
-        name = self.file.imports.tensorflow(node)
-        if name is not None:
-            self.found.append(name)
 
 
 def _names_size(node: cst.CSTNode) -> bool:
@@ -1191,3 +1124,19 @@ __all__ = [
 
 def _among(node: cst.CSTNode, nodes: Sequence[cst.CSTNode]) -> bool:
     return any(node is other for other in nodes)
+
+
+def _asks_for_step(scope: cst.CSTNode) -> bool:
+    """`["global_step"]` and `.get("global_step")`, and texts with `{global_step}` to be filled in."""
+    for node in of_kinds(scope, cst.Subscript, cst.Call, cst.SimpleString):
+        if isinstance(node, cst.SimpleString):
+            asks = "{global_step" in node.value or "(global_step)" in node.value
+        elif isinstance(node, cst.Subscript):
+            indices = [element.slice for element in node.slice]
+            asks = any(isinstance(one, cst.Index) and _is_global_step(one.value) for one in indices)
+        else:
+            gets = isinstance(node.func, cst.Attribute) and node.func.attr.value == "get" and len(node.args) > 0
+            asks = gets and _is_global_step(node.args[0].value)
+        if asks:
+            return True
+    return False

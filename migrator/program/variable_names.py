@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.names.imports import ImportMap
-from migrator.program.calls import is_none, string
+from migrator.program.calls import is_none, nodes_in, string
 from migrator.program.helpers import Scope, helper_of
 from migrator.program.model_variables import is_making
 from migrator.program.name_conditions import Unknown, value_of
@@ -178,20 +178,7 @@ def _object(call: cst.Call) -> cst.BaseExpression:
 
 
 def _holds(root: cst.CSTNode, node: cst.CSTNode) -> bool:
-    found = _Finder(node)
-    walk(root, found)
-    return found.found
-
-
-class _Finder(cst.CSTVisitor):
-    def __init__(self, node: cst.CSTNode) -> None:
-        super().__init__()
-        self.node = node
-        self.found = False
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.found = self.found or node is self.node
-        return not self.found
+    return any(one is node for one in nodes_in(root))
 
 
 @dataclass

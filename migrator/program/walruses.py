@@ -14,10 +14,11 @@ import libcst as cst
 
 from migrator.names.bindings import Form, read_bindings
 from migrator.pairing import equal_zip
+from migrator.program.calls import calls_in
 from migrator.program.order import is_harmless, parts
 from migrator.program.parsed import ParsedFile, Tracked, names_in
 from migrator.program.training import find_places
-from migrator.walking import walk
+from migrator.walking import of_kinds
 
 _COMPREHENSIONS = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
 
@@ -118,25 +119,8 @@ class _Replaced(Tracked):
         return self.name if original_node is self.walrus else super().on_leave(original_node, updated_node)
 
 
-class _Finder(cst.CSTVisitor):
-    def __init__(self, calls: set[cst.Call]) -> None:
-        super().__init__()
-        self.calls = calls
-        self.depth = 0
-        self.found = False
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        self.depth += 1
-        return True
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found = self.found or node in self.calls
-
-
 def _holds(node: cst.CSTNode, calls: set[cst.Call]) -> bool:
-    finder = _Finder(calls)
-    walk(node, finder)
-    return finder.found
+    return any(call in calls for call in calls_in(node))
 
 
 def _expression(statement: cst.BaseStatement) -> cst.CSTNode | None:
@@ -182,18 +166,7 @@ def _search(node: cst.CSTNode, before: list[cst.CSTNode]) -> cst.NamedExpr | Non
 
 
 def _has_walrus(node: cst.CSTNode) -> bool:
-    finder = _Walruses()
-    walk(node, finder)
-    return finder.found
-
-
-class _Walruses(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = False
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self.found = True
+    return bool(of_kinds(node, cst.NamedExpr))
 
 
 __all__ = ["with_plain_assignments"]

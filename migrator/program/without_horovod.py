@@ -27,7 +27,7 @@ from migrator.names.bindings import Binding, dotted, read_bindings
 from migrator.program.calls import calls_in, functions_in, parameters_of
 from migrator.program.folding import Folding, catches_the_import, lines_instead
 from migrator.program.parsed import Blocked, NameCollector, ParsedFile, Project, Tracked, name_nodes, names_in
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 CODE = "TFM196"
 _MESSAGE = "Horovod is dropped: the new program is the code path without it, in one process"
@@ -170,19 +170,8 @@ def _bound_elsewhere(bound: Iterable[Binding], name: str, node: cst.Try) -> bool
 
 
 def _is_global_somewhere(file: ParsedFile, name: str) -> bool:
-    finder = _Globals()
-    for function in functions_in(file.module):
-        walk(function.body, finder)
-    return any(item.name.value == name for node in finder.found for item in node.names)
-
-
-class _Globals(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Global] = []
-
-    def visit_Global(self, node: cst.Global) -> None:
-        self.found.append(node)
+    told = [node for function in functions_in(file.module) for node in of_kinds(function.body, cst.Global)]
+    return any(item.name.value == name for node in told for item in node.names)
 
 
 def _constant(node: cst.BaseExpression | None) -> _Known | None:

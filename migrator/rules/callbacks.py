@@ -11,11 +11,10 @@ from migrator.emit.names import free
 from migrator.findings import Severity
 from migrator.names.bare import bare
 from migrator.names.bindings import all_given
-from migrator.program.calls import is_docstring, is_none, string
+from migrator.program.calls import attributes_in, calls_in, is_docstring, is_name, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import returns_in
 from migrator.rules.rule import Rule
-from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -102,9 +101,7 @@ def as_callback(
 
 def stops_training(node: cst.ClassDef) -> bool:
     """Whether a hook class asks for the end of the training."""
-    finder = _Stops()
-    walk(node, finder)
-    return finder.found
+    return any(one.attr.value == "request_stop" for one in attributes_in(node))
 
 
 def counts_steps(file: ParsedFile, node: cst.ClassDef) -> bool:
@@ -145,15 +142,6 @@ def _adds_one(file: ParsedFile, node: cst.BaseExpression, steps: set[str]) -> bo
 def _statements(method: cst.FunctionDef) -> list[cst.CSTNode]:
     """The statements of a method that do something."""
     return [s for s in method.body.body if not is_docstring(s) and not _is_pass(s)]
-
-
-class _Stops(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = False
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        self.found = self.found or node.attr.value == "request_stop"
 
 
 @dataclass
@@ -234,9 +222,9 @@ class _Translator:
             plain = not (params.star_kwarg or params.kwonly_params or isinstance(params.star_arg, cst.Param))
             if len(params.params) != count or not plain or method.decorators:
                 raise self._blocked(method.name, f"`{name}` has a different signature than SessionRunHook's")
-        finder = _OwnAttributes()
-        walk(self.node, finder)
-        for attribute in finder.found:
+        for attribute in attributes_in(self.node):
+            if _own(attribute) is None:
+                continue
             if attribute.attr.value in _RESERVED or attribute.attr.value.startswith("on_"):
                 raise self._blocked(attribute, f"`self.{attribute.attr.value}` has another meaning in a callback")
         for name, method in methods.items():
@@ -336,9 +324,7 @@ class _Translator:
         if made is None:
             made = method.with_changes(body=method.body.with_changes(body=[]))
         assert isinstance(made.body, cst.IndentedBlock)
-        calls = _Supers()
-        walk(made.body, calls)
-        if calls.found:
+        if _calls_super(made.body):
             return made
         body = [s for s in made.body.body if not _is_pass(s)]
         line = cst.parse_statement("super().__init__()\n")
@@ -372,9 +358,7 @@ class _Translator:
             raise self._blocked(method.name, f"`{method.name.value}` is written on one line")
         made = method.visit(changer or _Changer(self, None, None, None, _Fetches()))
         assert isinstance(made, cst.FunctionDef) and isinstance(made.body, cst.IndentedBlock)
-        calls = _Supers()
-        walk(made.body, calls)
-        if calls.found and method.name.value in _METHODS:
+        if _calls_super(made.body) and method.name.value in _METHODS:
             raise self._blocked(method.name, f"`{method.name.value}` calls its base class")
         return made if any(not is_docstring(s) and not _is_pass(s) for s in made.body.body) else None
 
@@ -533,33 +517,9 @@ class _Changer(cst.CSTTransformer):
         )
 
 
-class _OwnAttributes(cst.CSTVisitor):
-    """`self.name`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Attribute] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if _own(node) is not None:
-            self.found.append(node)
-
-
 def _own_values(node: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:
     """The attributes of `self` that some code gives values to, and the values."""
     return [(name, value) for target, value in all_given(node) if (name := _own(target)) is not None]
-
-
-class _Supers(cst.CSTVisitor):
-    """Calls of `super()`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Name) and node.func.value == "super":
-            self.found.append(node)
 
 
 def _is_super(node: cst.BaseExpression) -> bool:
@@ -606,3 +566,8 @@ def _only_raises(node: cst.BaseSuite) -> bool:
 
 def _last_small(node: cst.CSTNode) -> cst.CSTNode:
     return node.body[-1] if isinstance(node, cst.SimpleStatementLine) else node
+
+
+def _calls_super(node: cst.CSTNode) -> bool:
+    """Whether something below a node calls `super()`."""
+    return any(is_name(call.func, "super") for call in calls_in(node))

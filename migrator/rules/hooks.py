@@ -603,33 +603,11 @@ class _Judge:
 
 def _check_new_code(file: ParsedFile, node: cst.ClassDef) -> None:
     """Refuses a callback class that still speaks of the graph. Raises Blocked (TFM162)."""
-    finder = _Symbols(file)
-    walk(node.body, finder)
     rules = call_rules()
-    for name in finder.found:
+    for name in file.imports.symbols_in(node.body):
         if name not in rules and home(name) is None:
             message = f"`{node.name.value}` cannot become a Keras callback: it uses `{name}`, a graph operation"
             raise Blocked("TFM162", None, message)
-
-
-class _Symbols(cst.CSTVisitor):
-    """The TensorFlow symbols below a node."""
-
-    def __init__(self, file: ParsedFile) -> None:
-        super().__init__()
-        self.file = file
-        self.found: list[str] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        name = self.file.imports.tensorflow(node)
-        if name is not None:
-            self.found.append(name)
-        return name is None
-
-    def visit_Name(self, node: cst.Name) -> None:
-        name = self.file.imports.tensorflow(node)
-        if name is not None:
-            self.found.append(name)
 
 
 class _Indexed(cst.CSTVisitor):
@@ -739,9 +717,7 @@ class _Deeds(cst.CSTVisitor):
         self.file = file
         self.derived = derived
         self.own = {s.name.value for s in node.body.body if isinstance(s, cst.FunctionDef)}
-        symbols = _Symbols(file)
-        walk(node.body, symbols)
-        self.profiles = any(name.startswith(_PROFILERS) for name in symbols.found)
+        self.profiles = any(name.startswith(_PROFILERS) for name in file.imports.symbols_in(node.body))
         self._methods: list[str] = []
         self.found: list[cst.CSTNode] = []
 

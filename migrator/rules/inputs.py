@@ -13,9 +13,10 @@ from migrator.names.bindings import read_bindings
 from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in, is_none
 from migrator.program.parsed import Blocked, name_nodes, names_in
+from migrator.program.scopes import returns_in
 from migrator.rules.iterators import initializable, of_collection, setting_of
 from migrator.rules.rule import Rule
-from migrator.walking import walk
+from migrator.walking import own_of_kinds, walk
 
 RULES = (
     Rule(
@@ -129,14 +130,13 @@ def rewrite_returns(
 def check_returns(function: cst.FunctionDef, imports: ImportMap, functions: Collection[str] = frozenset()) -> None:
     """Raises Blocked (TFM601) when a function known to be an input function returns tensors instead of a dataset."""
     changes = rewrite_returns(function, imports, functions).expressions
-    collector = _Returns()
-    walk(function.body, collector)
-    for node in collector.found:
+    for node in returns_in(function.body):
         value = node.value
         if value is None or value in changes:
             continue
         if isinstance(value, cst.Name):
-            given = [a.value for a in collector.assigned if _shape(a.targets[0].target) == value.value]
+            assigned = own_of_kinds(function.body, cst.Assign, inner=(cst.FunctionDef,))
+            given = [a.value for a in assigned if _shape(a.targets[0].target) == value.value]
             value = next((v for v in given if isinstance(v, (cst.Tuple, cst.Dict))), value)
         if isinstance(value, (cst.Tuple, cst.Dict)) or _is_dict_call(value):
             raise Blocked("TFM601", node, "this input_fn returns tensors: return a `tf.data.Dataset`")
@@ -230,9 +230,8 @@ class _Reader:
 
     def _read_initializers(self, setters: Collection[cst.CSTNode]) -> None:
         """The lines that say how an initializable iterator is initialized, and what they feed."""
-        lines = _Lines()
-        walk(self.function.body, lines)
-        for line in lines.found:
+        lines = own_of_kinds(self.function.body, cst.SimpleStatementLine, inner=(cst.FunctionDef,))
+        for line in lines:
             setting = setting_of(line) if any(line is one for one in setters) else None
             name = setting.iterator if setting is not None else of_collection(line.body[0], self.imports)
             if name is None or len(line.body) != 1:
@@ -244,7 +243,7 @@ class _Reader:
         mentions = name_nodes(self.function)
         order = {id(node): index for index, node in enumerate(mentions)}
         for name, value in self.fed.items():
-            made = [line for line in lines.found if _placeholder(line, name, self.imports) is not None]
+            made = [line for line in lines if _placeholder(line, name, self.imports) is not None]
             bound = [binding for binding in read_bindings(self.function.body) if binding.name == name]
             if len(made) != 1 or len(bound) != 1:
                 raise _other_use(value)
@@ -468,10 +467,8 @@ class _Reader:
         for name, count in inside.items():
             if name not in names and everywhere.get(name, 0) != count:
                 raise _other_use(middle[0])  # it also has a value from outside
-        given = _Returns()
-        walk(self.function.body, given)
         outside = set().union(*(names_in(node) for node in (*middle, value))) - names
-        for assigned in given.assigned:
+        for assigned in own_of_kinds(self.function.body, cst.Assign, inner=(cst.FunctionDef,)):
             # A tensor from outside was computed again for every batch, and would be computed once.
             within = any(assigned in s.body for s in middle if isinstance(s, cst.SimpleStatementLine))
             if not within and outside & _stores(assigned) and self._makes_tensors(assigned.value):
@@ -593,20 +590,6 @@ def _instead_of(placeholder: cst.Call, value: cst.BaseExpression) -> cst.BaseExp
     )
 
 
-class _Lines(cst.CSTVisitor):
-    """The lines of a function, those of functions inside it left out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.SimpleStatementLine] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
-        self.found.append(node)
-
-
 def _is_dict_call(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict"
 
@@ -623,9 +606,9 @@ def _stores(node: cst.CSTNode) -> set[str]:
 
 
 def _iterators(node: cst.CSTNode) -> list[cst.Call]:
-    finder = _Iterators()
-    walk(node, finder)
-    return finder.found
+    """The iterators that a function makes itself, those of a lambda that it returns with them."""
+    lambdas = [one.value.body for one in returns_in(node) if isinstance(one.value, cst.Lambda)]
+    return [call for one in (node, *lambdas) for call in own_of_kinds(one, cst.Call, enter=False) if is_iterator(call)]
 
 
 def _one_shot(node: cst.BaseExpression, imports: ImportMap) -> cst.BaseExpression | None:
@@ -655,41 +638,3 @@ def _shape(node: cst.BaseExpression) -> str:
     """`x` or `x, y` as text without parentheses, to compare a target with what is returned."""
     text = cst.Module([]).code_for_node(node)
     return text.strip("() ").replace(" ", "")
-
-
-class _Iterators(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
-
-    def visit_Return(self, node: cst.Return) -> None:
-        if isinstance(node.value, cst.Lambda):
-            walk(node.value.body, self)
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if is_iterator(node):
-            self.found.append(node)
-
-
-class _Returns(cst.CSTVisitor):
-    """The returns and assignments of a function, those of functions inside it left out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Return] = []
-        self.assigned: list[cst.Assign] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-    def visit_Return(self, node: cst.Return) -> None:
-        self.found.append(node)
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        self.assigned.append(node)

@@ -10,13 +10,13 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap
-from migrator.program.calls import is_none
+from migrator.program.calls import is_name, is_none
 from migrator.program.classes import find_class, methods_named
 from migrator.program.parsed import ParsedFile, Project, name_nodes
 from migrator.program.scopes import returns_in
 from migrator.rules.callbacks import is_hook_base
 from migrator.rules.rule import Rule
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -160,23 +160,15 @@ def _methods(owner: cst.ClassDef) -> dict[str, cst.FunctionDef]:
 
 def unpackings(scope: cst.CSTNode, name: str) -> list[tuple[cst.Assign, cst.Call, int]]:
     """`a, name = call(...)` in a scope: the assignment, the call, and the place of the name."""
-    finder = _Unpackings(name)
-    walk(scope, finder)
-    return finder.found
-
-
-class _Unpackings(cst.CSTVisitor):
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[tuple[cst.Assign, cst.Call, int]] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target.target, cst.Tuple) and isinstance(node.value, cst.Call):
-                for index, element in enumerate(target.target.elements):
-                    if isinstance(element.value, cst.Name) and element.value.value == self.name:
-                        self.found.append((node, node.value, index))
+    return [
+        (node, node.value, index)
+        for node in of_kinds(scope, cst.Assign)
+        if isinstance(node.value, cst.Call)
+        for target in node.targets
+        if isinstance(target.target, cst.Tuple)
+        for index, element in enumerate(target.target.elements)
+        if is_name(element.value, name)
+    ]
 
 
 def _made_by(project: Project, file: ParsedFile, func: cst.BaseExpression) -> tuple[ParsedFile, cst.FunctionDef] | None:

@@ -14,9 +14,8 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import dotted
-from migrator.program.calls import is_false, is_none, is_true, number, string
+from migrator.program.calls import attributes_in, classes_in, is_false, is_none, is_true, number, string
 from migrator.rules.rule import Rule
-from migrator.walking import walk
 
 # -- functions on symbolic tensors -------------------------------------------------------------------------------------
 
@@ -658,25 +657,6 @@ def known_names() -> frozenset[str]:
     return frozenset((*found, *(f"tf.keras.ops.{op.name}" for op in OPS.values())))
 
 
-class _Foreign(cst.CSTVisitor):
-    """Names below `tf.keras` that Keras 3 has not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        return node.name.value not in SAME_CLASSES
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        name = dotted(node)
-        if name is None:
-            return True
-        if name.startswith("tf.keras.") and not is_in_keras3(name) and name not in self.found:
-            self.found.append(name)
-        return False
-
-
 # What is called otherwise there.
 _RENAMED = {
     "tf.keras.losses.mean_squared_error": "tf.keras.losses.mse",
@@ -716,9 +696,16 @@ def renamed(module: cst.Module) -> cst.Module:
 
 def foreign_names(module: cst.Module) -> list[str]:
     """The names below `tf.keras` in a new file that are in no table of this module."""
-    finder = _Foreign()
-    walk(module, finder)
-    return finder.found
+    known = [one for one in classes_in(module) if one.name.value in SAME_CLASSES]
+    inside = {node for one in known for node in attributes_in(one)}
+    found: list[str] = []
+    for node in attributes_in(module):
+        name = None if node in inside else dotted(node)
+        if name is not None:
+            inside |= set(attributes_in(node))
+            if name.startswith("tf.keras.") and not is_in_keras3(name) and name not in found:
+                found.append(name)
+    return found
 
 
 def class_text(name: str, text: str) -> str | None:

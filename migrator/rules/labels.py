@@ -18,7 +18,7 @@ from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in, is_none, number
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Rule
-from migrator.walking import walk
+from migrator.walking import of_kinds
 
 RULES = (
     Rule(
@@ -156,9 +156,7 @@ def _shape(node: cst.BaseExpression) -> str:
 
 def changes_rank(node: cst.BaseExpression, imports: ImportMap) -> bool:
     """Whether an expression holds an operation that changes the number of axes."""
-    finder = _Calls(imports)
-    walk(node, finder)
-    return any(name in _RANK for name in finder.found)
+    return any(name in _RANK for name in _operations(node, imports))
 
 
 def needs_flat_labels(node: cst.BaseExpression, label: str, imports: ImportMap) -> bool:
@@ -166,9 +164,7 @@ def needs_flat_labels(node: cst.BaseExpression, label: str, imports: ImportMap) 
 
     Raises Blocked (TFM301) for any other change of the number of axes.
     """
-    finder = _Calls(imports)
-    walk(node, finder)
-    changing = [name for name in finder.found if name in _RANK]
+    changing = [name for name in _operations(node, imports) if name in _RANK]
     if any(name != "tf.one_hot" for name in changing):
         raise Blocked("TFM301", node, "the loss reshapes the labels in a way that Keras would not see")
     return bool(changing)
@@ -201,14 +197,12 @@ def _keeps_axes(node: cst.BaseExpression, name: str, imports: ImportMap) -> bool
     return isinstance(node, cst.Name) and node.value == name
 
 
-class _Calls(cst.CSTVisitor):
-    def __init__(self, imports: ImportMap) -> None:
-        super().__init__()
-        self.imports = imports
-        self.found: list[str] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found.append(self.imports.resolve(node.func) or "")
-
-    def visit_Subscript(self, node: cst.Subscript) -> None:
-        self.found += ["newaxis" for one in node.slice if _is_new_axis(one.slice)]
+def _operations(node: cst.CSTNode, imports: ImportMap) -> list[str]:
+    """What is called below a node, and `newaxis` for each axis that an index makes."""
+    found: list[str] = []
+    for one in of_kinds(node, cst.Call, cst.Subscript):
+        if isinstance(one, cst.Call):
+            found.append(imports.resolve(one.func) or "")
+        else:
+            found += ["newaxis" for element in one.slice if _is_new_axis(element.slice)]
+    return found

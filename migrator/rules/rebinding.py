@@ -247,20 +247,7 @@ def _bound_by_text(text: str | None) -> set[str] | None:
 
 
 def _functions(scope: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    finder = _Functions()
-    walk(scope, finder)
-    if scope not in finder.found:
+    found = of_kinds(scope, cst.FunctionDef, cst.Lambda)
+    if scope not in found:
         yield scope
-    yield from finder.found
-
-
-class _Functions(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.CSTNode] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.found.append(node)
-
-    def visit_Lambda(self, node: cst.Lambda) -> None:
-        self.found.append(node)
+    yield from found

@@ -11,12 +11,11 @@ from migrator.emit.layout import call as layout
 from migrator.emit.layout import reindent, statements
 from migrator.findings import Severity
 from migrator.names.bindings import values_given
-from migrator.program.calls import bind, is_none, number
+from migrator.program.calls import bind, calls_in, classes_in, is_none, number
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import path_to
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
-from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -102,9 +101,11 @@ def written_summaries(file: ParsedFile, rewrite: Callable[[cst.BaseExpression], 
     found = WrittenSummaries()
     if "add_" not in file.bare:
         return found
-    finder = _Methods(file)
-    walk(file.module, finder)
-    for call in finder.found:
+    hooks = [one for one in classes_in(file.module) if _is_hook(one)]
+    inside = {call for one in hooks for call in calls_in(one)}
+    for call in calls_in(file.module):
+        if call in inside or not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _ONLY_FILE_WRITERS:
+            continue
         try:
             line, text = _write(file, call, rewrite)
             found.statements[line] = statements(text, file.module)
@@ -143,18 +144,5 @@ def _is_message(file: ParsedFile, node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Call) and file.imports.tensorflow(node.func) == "tf.Summary"
 
 
-class _Methods(cst.CSTVisitor):
-    """Calls of methods that only FileWriters have, outside hooks."""
-
-    def __init__(self, file: ParsedFile) -> None:
-        super().__init__()
-        self.file = file
-        self.found: list[cst.Call] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        methods = [s.name.value for s in node.body.body if isinstance(s, cst.FunctionDef)]
-        return not any(name in _SESSION_METHODS for name in methods)
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _ONLY_FILE_WRITERS:
-            self.found.append(node)
+def _is_hook(node: cst.ClassDef) -> bool:
+    return any(isinstance(s, cst.FunctionDef) and s.name.value in _SESSION_METHODS for s in node.body.body)

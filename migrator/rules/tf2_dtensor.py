@@ -7,7 +7,7 @@ virtual CPUs, and those without Keras on 2.11.1 too; all gave the same numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import partial
 
 import libcst as cst
@@ -18,7 +18,7 @@ from migrator.names.imports import canonical, dotted
 from migrator.program.calls import calls_in, number
 from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
 from migrator.rules.rule import Example, Rule
-from migrator.walking import walk
+from migrator.walking import of_kinds, walk
 
 RULES = (
     Rule(
@@ -225,6 +225,9 @@ _PLACING = (
     f"{_CORE}.call_with_layout",
 )
 _OTHER_BACKEND = re.compile(r"KERAS_BACKEND\W+(?:\w+\W+)?(?:jax|torch)")
+
+
+_BLOCKS = (cst.Module, cst.IndentedBlock)
 
 
 def is_dtensor(file: ModernFile) -> bool:
@@ -464,9 +467,7 @@ def _counters(file: ModernFile) -> Iterable[Change]:
         counted = _Counted(file)
         walk(function.body, counted)
         if counted.shared:
-            blocks = _Blocks()
-            walk(file.parsed.module, blocks)
-            lines = [line for block in blocks.found for line in block]
+            lines = [line for block in of_kinds(file.parsed.module, *_BLOCKS) for line in block.body]
             numbers |= counted.shared & {name for line in lines for name, _ in _given_number(line)}
         for node, name in counted.found:
             if node not in told and (name in numbers or name in counted.entries):
@@ -514,19 +515,12 @@ def _applied_outside(file: ModernFile) -> bool:
 
 def _updates(function: cst.FunctionDef) -> bool:
     """Whether a function assigns variables."""
-    finder = _Methods()
-    walk(function.body, finder)
-    return bool(finder.found & {"assign", "assign_add", "assign_sub"})
+    return bool(_methods(function.body) & {"assign", "assign_add", "assign_sub"})
 
 
-class _Methods(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Attribute):
-            self.found.add(node.func.attr.value)
+def _methods(node: cst.CSTNode) -> set[str]:
+    """The names of the methods that are called below a node."""
+    return {call.func.attr.value for call in calls_in(node) if isinstance(call.func, cst.Attribute)}
 
 
 def _numbers(owner: cst.ClassDef) -> set[str]:
@@ -615,11 +609,9 @@ def _gradients(file: ModernFile) -> Iterable[Change]:
         if apart and _is_traced(file, function):
             seen.update(calls_in(function.body))
             continue
-        methods = _Methods()
-        walk(function.body, methods)
         calls = [call for call in calls_in(function.body) if call not in seen]
         seen.update(calls)
-        if methods.found & {"relayout", "assign_sub"}:
+        if _methods(function.body) & {"relayout", "assign_sub"}:
             continue
         for call in calls:
             if isinstance(call.func, cst.Attribute) and call.func.attr.value == "gradient" and len(call.args) == 2:
@@ -635,9 +627,7 @@ def _laid_out_by_own_optimizers(file: ModernFile) -> bool:
     """Whether a file's optimizers are all of its own, and lay gradients out themselves before they apply them."""
     own = [one for one in file.functions if one.name.value == "apply_gradients"]
     for one in own:
-        methods = _Methods()
-        walk(one.body, methods)
-        if "relayout" not in methods.found:
+        if "relayout" not in _methods(one.body):
             return False
     return bool(own) and not any(".optimizers." in (file.name(call.func) or "") for call in file.calls)
 
@@ -724,9 +714,7 @@ def _with_mesh(mesh: str, node: cst.CSTNode) -> cst.CSTNode:
 
 def _widths(file: ModernFile) -> Iterable[Change]:
     """Whole numbers that are given to one name twice with nothing but such lines in between, or twice in a dict."""
-    collector = _Blocks()
-    walk(file.parsed.module, collector)
-    for block in collector.found:
+    for block in (one.body for one in of_kinds(file.parsed.module, *_BLOCKS)):
         known: dict[str, cst.BaseExpression] = {}
         for statement in block:
             given = _whole_numbers(statement)
@@ -735,7 +723,7 @@ def _widths(file: ModernFile) -> Iterable[Change]:
             for name, value, node in given:
                 yield from _twice(file, name, known.get(name), value, node)
                 known[name] = value
-    for written in collector.dicts:
+    for written in of_kinds(file.parsed.module, cst.Dict):
         sizes: dict[str, cst.BaseExpression] = {}
         for element in written.elements:
             if isinstance(element, cst.DictElement) and isinstance(element.value, cst.Integer):
@@ -775,22 +763,6 @@ def _whole_numbers(statement: cst.CSTNode) -> list[tuple[str, cst.BaseExpression
     return [(name, one, small) for name, one in pairs if name is not None]
 
 
-class _Blocks(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[Sequence[cst.CSTNode]] = []
-        self.dicts: list[cst.Dict] = []
-
-    def visit_Dict(self, node: cst.Dict) -> None:
-        self.dicts.append(node)
-
-    def visit_Module(self, node: cst.Module) -> None:
-        self.found.append(node.body)
-
-    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
-        self.found.append(node.body)
-
-
 # -- batches --
 
 
@@ -827,24 +799,10 @@ def _places_remainders(file: ModernFile) -> bool:
     for function in file.functions:
         called = _last_names(calls_in(function.body))
         if {"copy_to_mesh", "pack"} <= called:
-            finder = _Remainders()
-            walk(function.body, finder)
-            if finder.found:
+            tests = [one.test for one in of_kinds(function.body, cst.If)]
+            if any(isinstance(one, cst.BinaryOperation) and isinstance(one.operator, cst.Modulo) for one in tests):
                 return True
     return False
-
-
-class _Remainders(cst.CSTVisitor):
-    """`if tensor.shape[0] % parts:`"""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = False
-
-    def visit_If(self, node: cst.If) -> None:
-        test = node.test
-        modulo = isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.Modulo)
-        self.found = self.found or modulo
 
 
 def _last_batch(file: ModernFile, call: cst.Call, size: int | None, many: int) -> Iterable[Change]:

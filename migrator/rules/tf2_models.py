@@ -9,9 +9,9 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.bindings import dotted, read_bindings
+from migrator.program.calls import attributes_in
 from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
 from migrator.rules.rule import Example, Rule
-from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -220,22 +220,6 @@ class _Resets:
             and (dotted(value.func) in known or (self.file.name(value.func) or "").startswith(_METRICS))
             for value in values
         )
-
-
-class _Attributes(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Attribute] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        self.found.append(node)
-
-
-def attributes_in(node: cst.CSTNode) -> list[cst.Attribute]:
-    """All attributes below a node."""
-    finder = _Attributes()
-    walk(node, finder)
-    return finder.found
 
 
 def _is_super(node: cst.BaseExpression) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.program.calls import calls_in
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.rules.rule import Rule
-from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -31,18 +31,6 @@ def check_not_wrapped(file: ParsedFile, function: cst.FunctionDef | None, place:
     """Raises Blocked (TFM858) for an Estimator that a function makes of a Keras model which it clones."""
     if function is None:
         return
-    finder = _Clones(file)
-    walk(function.body, finder)
-    if finder.found:
+    if any(file.imports.resolve(call.func) == _CLONE for call in calls_in(function.body)):
         message = "this creates an Estimator from a Keras model: keep the compiled model, and call its fit and evaluate"
         raise Blocked("TFM858", place, message)
-
-
-class _Clones(cst.CSTVisitor):
-    def __init__(self, file: ParsedFile) -> None:
-        super().__init__()
-        self.file = file
-        self.found = False
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found = self.found or self.file.imports.resolve(node.func) == _CLONE

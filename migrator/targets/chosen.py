@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrator.program.calls import is_none
+from migrator.program.calls import functions_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.scopes import always_returns, bindings, path_to, returns_in
 from migrator.program.training import TrainingProgram
 from migrator.targets.plan import Target
 from migrator.targets.registry import ONE_DEVICE, target_of
-from migrator.walking import walk
 
 
 @dataclass(frozen=True)
@@ -108,20 +107,7 @@ def check_files(choice: Choice, program: TrainingProgram, files: Iterable[Parsed
 
 
 def _inner(scope: cst.CSTNode) -> list[cst.FunctionDef]:
-    finder = _Functions(scope)
-    walk(scope, finder)
-    return finder.found
-
-
-class _Functions(cst.CSTVisitor):
-    def __init__(self, scope: cst.CSTNode) -> None:
-        super().__init__()
-        self.scope = scope
-        self.found: list[cst.FunctionDef] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        if node is not self.scope:
-            self.found.append(node)
+    return [one for one in functions_in(scope) if one is not scope]
 
 
 def _binds(function: cst.FunctionDef, name: str) -> bool:
