@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import textwrap
 from pathlib import Path
@@ -117,3 +118,24 @@ def test_the_program_runs(tmp_path: Path) -> None:
     command = [str(python), "-W", "ignore", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert "FOUND [[6.0, 7.0]]" in done.stdout, done.stderr[-2000:]
+
+
+@pytest.mark.tensorflow
+def test_keras_says_its_version_after_any_import(tmp_path: Path) -> None:
+    python = migrated_python()
+    if python is None:
+        pytest.skip("no TensorFlow environments: make environments")
+    program = """\
+        import tensorflow as tf
+        from tensorflow.compat.v1.keras import layers
+
+        print("VERSION", tf.keras.__version__, layers.Dense(3).units)
+        session = tf.Session()
+    """
+    found = bridge_project({Path("train.py"): textwrap.dedent(program)})
+    for path, text in found.texts.items():
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    assert "tell_version_of_keras" in (tmp_path / "keras_estimator.py").read_text(encoding="utf-8")
+    command = [str(python), "-W", "ignore", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert re.search(r"^VERSION 2\.\d+\.\d+ 3$", done.stdout, re.MULTILINE), done.stderr[-2000:]

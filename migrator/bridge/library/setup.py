@@ -21,9 +21,13 @@ def keep_tensorflow_1_shapes():
 
 
 def tell_version_of_keras():
-    """tf.keras says its version, as it did while Keras was a part of TensorFlow."""
+    """tf.keras says its version, as it did while Keras was a part of TensorFlow.
+
+    `from tensorflow.keras import layers` puts a module in the place of the object that loads Keras when it is asked for.
+    """
     package = importlib.import_module(tf.keras.Model.__module__.partition(".")[0])
-    for module in (tf.keras, tf1.keras):
+    for name in ("tensorflow.keras", "tensorflow.compat.v1.keras"):
+        module = importlib.import_module(name)
         if not hasattr(module, "__version__"):
             module.__version__ = package.__version__
 
