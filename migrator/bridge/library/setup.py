@@ -23,7 +23,7 @@ def keep_tensorflow_1_shapes():
 def tell_version_of_keras():
     """tf.keras says its version, as it did while Keras was a part of TensorFlow.
 
-    `from tensorflow.keras import layers` puts a module in the place of the object that loads Keras when it is asked for.
+    `from tensorflow.keras import layers` puts a module in the place of the object that loads Keras when asked for it.
     """
     package = importlib.import_module(tf.keras.Model.__module__.partition(".")[0])
     for name in ("tensorflow.keras", "tensorflow.compat.v1.keras"):
