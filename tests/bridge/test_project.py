@@ -350,7 +350,7 @@ def test_support_file_grows_and_what_was_changed_stays() -> None:
     texts, findings = bridge({**files, "keras_estimator.py": changed})
     assert not texts
     assert [(one.code, one.severity) for one in findings] == [("TFM159", Severity.MANUAL)]
-    assert "lacks Estimator, and its EstimatorSpec is not what they need" in findings[0].message
+    assert "lacks Estimator, and its EstimatorSpec is changed or too old" in findings[0].message
 
 
 def test_support_file_that_is_gone_has_what_other_programs_use_of_it() -> None:
