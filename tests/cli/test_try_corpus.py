@@ -40,7 +40,7 @@ def test_programs_are_counted(tmp_path: Path) -> None:
         ("notes.py", "canned", "blocked"),
     ]
     assert "| custom | 2 | 1 | 0 | 1 | 0 | 50 % | - |" in table
-    assert "**1** (1) TFM203 `tf.placeholder` is `tf.compat.vN.placeholder` alone in TensorFlow N.N" in table
+    assert "**1** (1) TFM203 `tf.placeholder` exists only as `tf.compat.vN.placeholder` in TensorFlow N.N" in table
     assert "Out: 1 of 3 (33 %); of those that need nothing but TensorFlow: 1 of 3 (33 %)." in table
     assert sorted(path.name for path in first.iterdir()) == ["bad.py", "good.py"]
     code, data, table = tried(tmp_path, [first, second], "bridge")
