@@ -79,6 +79,27 @@ def test_columns_are_compared_by_their_own_size() -> None:
     assert not same(ours, counted(rows + np.array([0, 1e-3], np.float32), LABELS[:30]))
 
 
+def test_the_greatest_of_a_column_does_not_hide_what_became_of_the_others() -> None:
+    rows = np.exp(RANDOM.normal(size=(60, 1)) * 4).astype(np.float32)
+    rows[7] = 1e7
+    ours = counted(rows, LABELS)
+    assert same(ours, shuffled(counted(np.nextafter(rows, np.float32(np.inf)), LABELS)))
+    assert not same(ours, counted(np.rint(rows), LABELS))
+    rows[:40] = 0  # a column of few numbers
+    assert same(counted(rows, LABELS), counted(np.nextafter(rows, rows * 2), LABELS))
+    assert not same(counted(rows, LABELS), counted(np.rint(rows), LABELS))
+
+
+def test_what_has_more_digits_than_float32_was_not_rounded_to_it() -> None:
+    """Seconds since 1970: as float32 they are a minute off."""
+    times = 1.6e9 + RANDOM.uniform(0.0, 3600.0, (60, 1))
+    ours, single = counted(times, LABELS), times.astype(np.float32).astype(np.float64)
+    assert same(ours, shuffled(counted(np.nextafter(times, np.inf), LABELS)))
+    assert not same(ours, counted(single, LABELS))
+    floats = (IMAGES / np.float32(255)).astype(np.float64)  # computed in float32
+    assert same(counted(floats, LABELS), counted(IMAGES.astype(np.float64) / 255, LABELS))
+
+
 def test_neighbours_on_either_side_of_any_edge_are_the_same() -> None:
     """No value lies so that it and the next one are told apart, however a grid would be laid."""
     values = np.linspace(0.1, 1.0, 20_000).astype(np.float32)[:, None]

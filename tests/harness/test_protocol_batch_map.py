@@ -64,6 +64,35 @@ def test_other_examples_are_not_taken_for_another_form(theirs: Batches) -> None:
     assert batch_map.find(ORIGINAL, theirs) is None
 
 
+WIDE = [np.exp(4 * x).astype(np.float32) for x in X]
+WIDE[0][0] = 1e7
+TIMES = [1.6e9 + 1000.0 * x.astype(np.float64) for x in X]
+
+
+@pytest.mark.parametrize(
+    ("ours", "change", "kind"),
+    [
+        (WIDE, lambda x: x * np.float32(1 / 3) * 3, "rounded"),
+        (WIDE, lambda x: x + np.float32(1), "scaled"),
+        (WIDE, lambda x: (x - np.float32(500)) / np.float32(7), "scaled"),
+        (WIDE, np.rint, None),
+        (WIDE, lambda x: np.rint(x) / np.float32(255), None),
+        (TIMES, lambda x: x * (1 / 3) * 3, "rounded"),
+        (TIMES, lambda x: x.astype(np.float32), "cast"),
+        (TIMES, lambda x: (x - 1.6e9) / 1800, "scaled"),
+        (TIMES, lambda x: x.astype(np.float32).astype(np.float64), None),
+        (TIMES, lambda x: (x.astype(np.float32).astype(np.float64) - 1.6e9) / 1800, None),
+    ],
+)
+def test_rounding_is_in_proportion_to_the_number(
+    ours: list[Array], change: Callable[[Array], Array], kind: str | None
+) -> None:
+    """Not to the greatest of all, and not to float32's digits where the original has more."""
+    left = [{"features": x} for x in ours]
+    found = batch_map.find(left, [{"features": change(x)} for x in ours])
+    assert (None if found is None else found[0].kind) == kind
+
+
 def test_a_form_that_fits_the_first_batches_only_is_none() -> None:
     theirs = form(lambda x, c: {"features/x": x, "labels": c})
     theirs[3]["labels"] = theirs[3]["labels"] * 0

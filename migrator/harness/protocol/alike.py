@@ -15,8 +15,11 @@ import numpy as np
 
 from migrator.harness.recording import Array
 
-#: How far rounding takes numbers apart, as a share of the greatest of their column: they were computed in float32.
+#: How far rounding takes numbers apart that were computed in float32, as a share of their own size or of the usual one
+#: of their column, whichever is greater.
 ROUNDING = 4 * float(np.finfo(np.float32).eps)
+# The same of numbers that have more digits than float32.
+_ROUNDING_OF_DOUBLES = 16 * float(np.finfo(np.float64).eps)
 # Of the rows that may be alike, by a number that is made of each, so many are looked at.
 _NEAREST = 64
 # Rows that are looked at to make room for one.
@@ -24,9 +27,28 @@ _MOVED = 1000
 
 
 def columns(value: Array) -> Array:
-    """The size of the greatest number of each column, of rows along the first axis."""
+    """The usual size of the numbers of each column, of rows along the first axis: the median of those that are not
+    zero, 0 where all are. The greatest would not do: beside an income of 1e7 an age of 0.4 is no rounding of 0.
+    """
     flat = np.abs(value.astype(np.float64).reshape(len(value), -1))
-    return np.asarray(np.max(np.where(np.isfinite(flat), flat, 0.0), axis=0, initial=0.0))
+    ordered = np.sort(np.where(np.isfinite(flat) & (flat > 0), flat, np.inf), axis=0)
+    count = np.sum(np.isfinite(ordered), axis=0)
+    if not len(flat):
+        return np.zeros(flat.shape[1])
+    middle = np.take_along_axis(ordered, np.maximum(count - 1, 0)[None] // 2, axis=0)[0]
+    return np.where(count > 0, middle, 0.0)
+
+
+def rounding(value: Array) -> Array:
+    """How far rounding takes apart the numbers of each column of what the original read, as a share of their size:
+    what has more digits than float32 was not computed in it.
+    """
+    flat = value.reshape(len(value), -1)
+    if flat.dtype != np.float64:
+        return np.full(flat.shape[1], ROUNDING)
+    with np.errstate(over="ignore"):
+        short = (flat == flat.astype(np.float32)) | ~np.isfinite(flat)
+    return np.where(short.all(axis=0), ROUNDING, _ROUNDING_OF_DOUBLES)
 
 
 def pairs(ours: Array, theirs: Array) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
@@ -34,8 +56,7 @@ def pairs(ours: Array, theirs: Array) -> tuple[tuple[int, ...], tuple[tuple[int,
 
     Both are of shape (rows, numbers) and finite. No row of `ours` is given twice, and as many are given as can be.
     """
-    limits = ROUNDING * columns(ours)
-    near = _neighbours(ours, theirs, limits)
+    near = _neighbours(ours, theirs, columns(ours), rounding(ours))
     places: dict[bytes, list[int]] = {}
     for place, row in enumerate(ours):
         places.setdefault(row.tobytes(), []).append(place)
@@ -74,14 +95,17 @@ def _take(place: int, near: Callable[[int], tuple[int, ...]], found: list[int], 
                 row = left
 
 
-def _neighbours(ours: Array, theirs: Array, limits: Array) -> Callable[[int], tuple[int, ...]]:
-    """Which rows of `ours` a row of `theirs` may be, the nearest first."""
+def _neighbours(ours: Array, theirs: Array, sizes: Array, share: Array) -> Callable[[int], tuple[int, ...]]:
+    """Which rows of `ours` a row of `theirs` may be, the nearest first, by the usual `sizes` of their columns and the
+    `share` of it that is rounding.
+    """
+    limits = sizes * share
     counted = limits > 0
     weights = np.random.RandomState(0).uniform(0.5, 1.0, int(counted.sum()))
     signs = np.random.RandomState(1).choice([-1.0, 1.0], len(weights))
 
     def along(rows: Array) -> Array:
-        """Of each row a number; those of rows that are alike are no further apart than the weights' sum."""
+        """Of each row a number; those of rows that are alike are no further apart than `width`."""
         made = [
             (one[:, counted].astype(np.float64) / limits[counted]) @ (weights * signs)
             for one in np.array_split(rows, max(1, rows.size // 10_000_000 + 1))
@@ -91,17 +115,20 @@ def _neighbours(ours: Array, theirs: Array, limits: Array) -> Callable[[int], tu
     own, other = along(ours), along(theirs)
     order = np.argsort(own, kind="stable")
     ordered = own[order]
-    width = float(np.sum(weights)) * (1.0 + 1e-6) + 1e-12 * float(np.max(np.abs(own), initial=0.0))
+    inexact = 1e-12 * float(np.max(np.abs(own), initial=0.0))
     known: dict[int, tuple[int, ...]] = {}
 
     def near(place: int) -> tuple[int, ...]:
         if place not in known:
+            row = theirs[place].astype(np.float64)
+            allowed = share * np.maximum(np.abs(row), sizes)
+            width = float((allowed[counted] / limits[counted]) @ weights) * (1.0 + 1e-6) + inexact
             low, high = np.searchsorted(ordered, [other[place] - width, other[place] + width])
             within = order[low:high]
             if len(within) > _NEAREST:
                 within = within[np.argsort(np.abs(own[within] - other[place]), kind="stable")[:_NEAREST]]
-            apart = np.abs(ours[within].astype(np.float64) - theirs[place].astype(np.float64))
-            alike = within[np.all(apart <= limits, axis=1)]
+            apart = np.abs(ours[within].astype(np.float64) - row)
+            alike = within[np.all(apart <= allowed, axis=1)]
             far = np.abs(own[alike] - other[place])
             known[place] = tuple(int(row) for row in alike[np.argsort(far, kind="stable")])
         return known[place]
@@ -172,5 +199,5 @@ def _left(ours: Array, theirs: Array, found: Sequence[int]) -> list[tuple[int, i
     rows = [place for place, row in enumerate(found) if row >= 0]
     if not free or not rows:
         return []
-    near = _neighbours(theirs[rows], ours[free], ROUNDING * columns(ours))
+    near = _neighbours(theirs[rows], ours[free], columns(ours), rounding(ours))
     return [(row, found[rows[near(number)[0]]]) for number, row in enumerate(free) if near(number)]

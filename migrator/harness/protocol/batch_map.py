@@ -34,11 +34,12 @@ class Conversion:
     `kind` is "same", "cast", "rounded" (as these, but for rounding), "one-hot" (`classes` columns), "class" (the place
     of the one in a one-hot row) or "scaled" (source * `factor` + `offset`, rounded; where they are several, one for
     each number of an example). Then the rows get the shape `row` (of one example; None: that of the source) and the
-    type `dtype`; `cast` says of rounded ones that this is another. Rounding is in proportion to `sizes`, those of the
-    numbers of an example. Of kind "table" the component is computed in a way that is not known (looked up in a
-    vocabulary, a weight for each class): `rows` has it for each example that was seen, by what the original read, or by
-    what the conversion `key` makes of that. Of kind "shares" all examples of a batch are the source times a number that
-    comes of the batch as a whole: `rows` has what was seen of each batch, by the source in it.
+    type `dtype`; `cast` says of rounded ones that this is another. Rounding is in proportion to the numbers, or to
+    `sizes`, the usual ones of the numbers of an example, and `rounding` says which share of it it is. Of kind
+    "table" the component is computed in a way that is not known (looked up in a vocabulary, a weight for each
+    class): `rows` has it for each example that was seen, by what the original read, or by what the conversion `key`
+    makes of that. Of kind "shares" all examples of a batch are the source times a number that comes of the batch as
+    a whole: `rows` has what was seen of each batch, by the source in it.
     """
 
     target: str
@@ -52,6 +53,7 @@ class Conversion:
     rows: Mapping[bytes, Array] = field(default_factory=dict, repr=False)
     key: Conversion | None = None
     sizes: Array | None = field(default=None, repr=False, compare=False)
+    rounding: Array | float = field(default=_ROUNDING, repr=False, compare=False)
     cast: bool = False
 
     @property
@@ -140,18 +142,24 @@ def same(ours: Array, theirs: Array, conversion: Conversion | None = None) -> bo
     if not theirs.ndim:
         return bool(np.abs(float(ours) - float(theirs)) <= _ROUNDING * np.abs(float(theirs)))
     rows = [value.reshape(len(value), -1).astype(np.float64) for value in (ours, theirs)]
-    sizes = alike.columns(theirs)
-    if conversion.sizes is not None and conversion.sizes.shape == sizes.shape:
-        sizes = np.maximum(sizes, conversion.sizes)
-    return bool(np.all((np.abs(rows[0] - rows[1]) <= _ROUNDING * sizes) | (np.isnan(rows[0]) & np.isnan(rows[1]))))
+    sizes, share = conversion.sizes, conversion.rounding
+    if sizes is None or sizes.shape != rows[1].shape[1:]:
+        sizes, share = alike.columns(theirs), _ROUNDING
+    limits = share * np.maximum(np.abs(np.where(np.isfinite(rows[1]), rows[1], 0.0)), sizes)
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(rows[0] - rows[1])
+    return bool(np.all((apart <= limits) | (rows[0] == rows[1]) | (np.isnan(rows[0]) & np.isnan(rows[1]))))
 
 
-def _sizes(conversion: Conversion, values: Sequence[Array]) -> Array | None:
-    """How great each number of an example gets in what a conversion computes with, of what the original read."""
-    if conversion.exact or any(value.ndim == 0 for value in values):
-        return None
-    greatest = np.max([alike.columns(value) for value in values], axis=0)
-    return np.asarray(greatest * np.abs(np.asarray(conversion.factor)) + np.abs(np.asarray(conversion.offset)))
+def _rounding(conversion: Conversion, values: Sequence[Array]) -> Conversion:
+    """A conversion that rounds with what rounding may do, of what the original read in several batches."""
+    widths = {int(np.prod(value.shape[1:], dtype=np.int64)) for value in values}
+    if conversion.exact or any(value.ndim == 0 for value in values) or len(widths) > 1:
+        return conversion
+    every = np.concatenate([value.reshape(len(value), -1) for value in values])
+    sizes = alike.columns(every) * np.abs(np.asarray(conversion.factor)) + np.abs(np.asarray(conversion.offset))
+    short = conversion.dtype.kind == "f" and conversion.dtype.itemsize < np.dtype(np.float64).itemsize
+    return replace(conversion, sizes=sizes, rounding=_ROUNDING if short else alike.rounding(every))
 
 
 def _candidates(source: str, target: str, ours: Array, theirs: Array) -> Iterator[Conversion]:
@@ -198,8 +206,9 @@ def _scaled(source: str, target: str, ours: Array, theirs: Array) -> Conversion 
     if left[low] == left[high] or not (np.isfinite(left).all() and np.isfinite(right).all()):
         return None
     factor = (right[high] - right[low]) / (left[high] - left[low])
-    offset = right[low] - factor * left[low]
-    if factor == 0.0 or abs(offset) <= _ROUNDING * np.abs(right).max():
+    least = int(np.argmin(np.abs(left)))
+    offset = right[least] - factor * left[least]
+    if factor == 0.0 or abs(offset) <= _ROUNDING * np.abs(right[least]):
         offset = 0.0
     row = tuple(int(n) for n in theirs.shape[1:])
     form = None if row == tuple(ours.shape[1:]) else row
@@ -220,7 +229,8 @@ def _columns(source: str, target: str, ours: Sequence[Array], theirs: Sequence[A
     low, high = np.argmin(left, axis=0), np.argmax(left, axis=0)
     width = left[high, every] - left[low, every]
     factor = np.divide(right[high, every] - right[low, every], width, out=np.zeros(len(every)), where=width > 0)
-    offset = right[low, every] - factor * left[low, every]
+    least = np.argmin(np.abs(left), axis=0)
+    offset = right[least, every] - factor * left[least, every]
     lines = tuple(map(float, factor)), tuple(map(float, offset))
     return Conversion(target, source, "scaled", both[0][1].dtype, factor=lines[0], offset=lines[1])
 
@@ -365,7 +375,7 @@ def attempt(
             for rank, way in enumerate([*ways, *(one for one in lines if one is not None)]):
                 if way.kind == "rounded" and any(known[:2] == (source != target, -1.0) for known in tried):
                     continue  # it is so bit for bit
-                way = replace(way, sizes=_sizes(way, own))
+                way = _rounding(way, own)
                 share = _share(way, own, wanted, in_order)
                 if share >= (1.0 if in_order else 0.5):
                     tried.append((source != target, -share, rank, way))
