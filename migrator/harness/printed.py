@@ -29,5 +29,6 @@ def keep(run_dir: Path) -> None:
         found.update(map(float, _NUMBER.findall(text)))
         told = deque((match.group() for match in _WHOLE.finditer(text)), maxlen=_MOST)
         whole += [int(one == b"True") if one in (b"True", b"False") else int(one) for one in told]
-    if found or whole:
-        (run_dir / "record" / FILE).write_text(json.dumps({"points": sorted(found), "whole": whole}))
+    record = run_dir / "record"
+    if (found or whole) and record.is_dir():  # else nothing was recorded, which is for others to say
+        (record / FILE).write_text(json.dumps({"points": sorted(found), "whole": whole}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -73,12 +74,12 @@ def needs_views() -> None:
         pytest.skip("this kernel, or container, gives no mount namespaces")
 
 
-def _views_work() -> bool:
-    import subprocess
+INSIDE = Path(__file__).parents[2] / "migrator" / "harness" / "inside"
 
-    inside = Path(__file__).parents[2] / "migrator" / "harness" / "inside"
+
+def _views_work() -> bool:
     code = "import sys; sys.path.insert(0, sys.argv[1]); import views; sys.exit(bool(views.try_out()))"
-    return subprocess.run([sys.executable, "-c", code, str(inside)], check=False).returncode == 0
+    return subprocess.run([sys.executable, "-c", code, str(INSIDE)], check=False).returncode == 0
 
 
 _VIEWS = _views_work()
@@ -121,6 +122,31 @@ def test_what_a_program_changes_stays_in_its_run(run: Run, real: Path, tmp_path:
     found = {write.path: write for write in outcome.writes}
     write = found[str(real) + path]
     assert (write.what, write.where, write.code) == (what, f"{tmp_path}/program.py:3", "write_kept")
+
+
+def test_the_folder_of_the_run_is_real_where_it_would_be_covered_by_itself(tmp_path: Path) -> None:
+    """As where something is mounted beside it: what programs recorded stayed in the layer then, and was gone."""
+    needs_views()
+    code = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import views
+views._to_cover = lambda: sys.argv[2:]
+view = views.View(sys.argv[2:3])
+view.make()
+if os.fork() == 0:
+    view.enter()
+    for folder in sys.argv[2:]:
+        open(os.path.join(folder, "written"), "w").close()
+    os._exit(0)
+os.wait()
+view.close()
+"""
+    folders = [tmp_path / "run", tmp_path / "beside"]
+    for folder in folders:
+        folder.mkdir()
+    subprocess.run([PYTHON, "-c", code, str(INSIDE), *map(str, folders)], check=True)
+    assert [(folder / "written").exists() for folder in folders] == [True, False]
 
 
 @pytest.mark.parametrize("kind", sorted(CHANGES))

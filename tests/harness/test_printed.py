@@ -28,3 +28,10 @@ def test_nothing_printed_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "record").mkdir()
     printed.keep(tmp_path)
     assert _printed(tmp_path / "record" / printed.FILE) == ((), ())
+
+
+def test_where_nothing_was_recorded_nothing_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "tasks" / "local-0").mkdir(parents=True)
+    (tmp_path / "tasks" / "local-0" / "stdout.log").write_text("loss 0.5")
+    printed.keep(tmp_path)
+    assert not (tmp_path / "record").exists()

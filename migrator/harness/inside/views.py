@@ -231,6 +231,8 @@ def _set_up(kinds: tuple[int, ...], own: list[str], near: list[str], bases: list
     if _CLONE_NEWUSER in kinds:
         folders += _on_top(folders, near)
     for folder in folders:
+        if any(_below(folder, one) for one in own):
+            continue  # a layer on top of it would come along when it is put there again
         with contextlib.suppress(OSError):
             lowers.append((folder, os.open(folder, os.O_PATH)))
     covered = []
