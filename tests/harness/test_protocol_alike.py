@@ -90,6 +90,15 @@ def test_the_greatest_of_a_column_does_not_hide_what_became_of_the_others() -> N
     assert not same(counted(rows, LABELS), counted(np.rint(rows), LABELS))
 
 
+def test_small_results_of_a_difference_are_rounded_as_its_terms_are() -> None:
+    """log(1 + x) - 0.5 is a unit of 0.5 apart wherever it is next to nothing."""
+    rows = RANDOM.uniform(-1.0, 1.0, (60, 1)).astype(np.float32)
+    rows[:40] *= np.float32(0.01)
+    moved_ = rows + np.float32(2**-23) * RANDOM.choice([-1, 1], rows.shape).astype(np.float32)
+    assert same(counted(rows, LABELS), shuffled(counted(moved_, LABELS)))
+    assert not same(counted(rows, LABELS), counted(rows + np.float32(2**-19), LABELS))
+
+
 def test_what_has_more_digits_than_float32_was_not_rounded_to_it() -> None:
     """Seconds since 1970: as float32 they are a minute off."""
     times = 1.6e9 + RANDOM.uniform(0.0, 3600.0, (60, 1))
