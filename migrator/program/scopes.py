@@ -7,7 +7,9 @@ from functools import lru_cache
 
 import libcst as cst
 
-from migrator.names.bindings import Form, changes_in, read_bindings
+from migrator.ir.operators import CHANGING
+from migrator.names import bindings as bindings_of
+from migrator.names.bindings import Form, bound_in, changes_in, read_bindings
 from migrator.program.parsed import NameCollector, ParsedFile, names_in
 from migrator.walking import of_kinds, own_of_kinds, parents_in, walk
 
@@ -108,7 +110,44 @@ def rebound(
                 return name, node
             if any(path_to(loop, node) for loop in loops):
                 return name, node
+    for call in own_of_kinds(scope, cst.Call) if names else ():
+        between = file.position(since) < file.position(call) < file.position(until)
+        if (between or any(path_to(loop, call) for loop in loops)) and not path_to(call, until):
+            changed = sorted(_changed_by(file, call) & names)
+            if changed:
+                return changed[0], call
     return None
+
+
+_DEPTH = 5
+
+
+def _changed_by(file: ParsedFile, call: cst.Call, depth: int = 0) -> set[str]:
+    """The names around a call that it changes, or whose objects it changes: it calls a function of the file that does.
+
+    What a method does to its object is none of this.
+    """
+    function = file.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
+    if function is None or depth == _DEPTH:
+        return set()
+    hidden = {one.name for one in bound_in(function)}
+    changes = changes_in(function)
+    parts = {one.name for one in changes if one.form is Form.PART or _acts(one)}
+    for inner in own_of_kinds(function, cst.Call):
+        parts |= _changed_by(file, inner, depth + 1)
+    found = parts.union(one.name for one in changes if one.form is not Form.CALLED) - hidden
+    parameters = [one.name.value for one in (*function.params.posonly_params, *function.params.params)]
+    for index, arg in enumerate(call.args):
+        given = arg.keyword.value if arg.keyword is not None else parameters[index] if index < len(parameters) else None
+        if given in parts and isinstance(arg.value, cst.Name) and not arg.star:
+            found.add(arg.value.value)
+    return found
+
+
+def _acts(binding: bindings_of.Binding) -> bool:
+    """Whether a method is called that changes a list, a dict or a set."""
+    method = binding.target
+    return binding.form is Form.CALLED and isinstance(method, cst.Attribute) and method.attr.value in CHANGING
 
 
 def _among(node: cst.CSTNode, nodes: Sequence[cst.CSTNode]) -> bool:

@@ -175,8 +175,7 @@ def test_run_configs_that_are_made_elsewhere(name: str) -> None:
 REFUSED_CONFIGS = {
     "a seed by condition": "if __name__:\n    config = tf.estimator.RunConfig(tf_random_seed=1)\n"
     "else:\n    config = tf.estimator.RunConfig(tf_random_seed=2)",
-    "a dict that is read elsewhere": "d = {}\nprint(d)\nconfig = tf.estimator.RunConfig(**d)",
-    "a dict by condition": "d = {'model_dir': 'm'}\nif __name__:\n    d['tf_random_seed'] = 3\n"
+    "a dict by condition": "d = {'model_dir': 'm'}\nif len(open('a').read()):\n    d['tf_random_seed'] = 3\n"
     "config = tf.estimator.RunConfig(**d)",
     "used elsewhere": "config = tf.estimator.RunConfig()\nprint(config.master)",
     "of a function that is called twice": "def f():\n    return tf.estimator.RunConfig()\n\nconfig = f()\nprint(f())",
@@ -207,6 +206,50 @@ FOLLOWED_CONFIGS = {
     "    config = config.replace(model_dir='m')",
     "asked for its folder": "config = tf.estimator.RunConfig(tf_random_seed=1)\nprint(config.model_dir)",
 }
+
+
+@pytest.mark.parametrize(
+    ("lines", "kept", "said"),
+    [
+        ("d = {}\nprint(d)\n", "d = {}\nprint(d)\n", "model = model_fn("),
+        (
+            "d = {'model_dir': 'm'}\nif __name__:\n    d['tf_random_seed'] = 3\n",
+            "if __name__:\n    d['tf_random_seed'] = 3\n",
+            'model_dir = d["model_dir"]\ntf.random.set_seed(d["tf_random_seed"])\n',
+        ),
+    ],
+    ids=["a dict that is read elsewhere", "a dict by a condition that always holds"],
+)
+def test_a_dict_whose_keywords_are_known_is_read_where_the_config_is_used(lines: str, kept: str, said: str) -> None:
+    new, findings = run(configured(f"{lines}config = tf.estimator.RunConfig(**d)"))
+    assert not manual(findings), findings
+    assert kept in new and said in new and new.index(kept) < new.index(said)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "d['tf_random_seed'] = 4",
+        "other['tf_random_seed'] = 4",
+        "def change():\n    d['tf_random_seed'] = 4\n\nchange()",
+        "def change(x):\n    x.update(tf_random_seed=4)\n\nchange(d)",
+        "def inner(*, y):\n    y.update(tf_random_seed=4)\n\ndef change(x):\n    inner(y=x)\n\nchange(x=d)",
+        "def change():\n    global d\n    d = {'tf_random_seed': 4}\n\nchange()",
+    ],
+)
+def test_a_dict_that_changes_before_its_config_is_used_is_refused(change: str) -> None:
+    """The RunConfig has its values when it is made; the new program reads them where the Estimator is."""
+    made = "d = {'tf_random_seed': 3}\nother = d\nconfig = tf.estimator.RunConfig(**d)\n"
+    text = configured(f"{made}{change}")
+    new, findings = run(text)
+    assert new == text and manual(findings)
+
+
+def test_a_function_that_only_reads_a_dict_does_not_change_it() -> None:
+    made = "d = {'tf_random_seed': 3}\nconfig = tf.estimator.RunConfig(**d)\n"
+    text = configured(f"{made}def show(x):\n    x = dict(x)\n    print(x)\n\nshow(d)")
+    new, findings = run(text)
+    assert not manual(findings) and 'tf.random.set_seed(d["tf_random_seed"])' in new
 
 
 @pytest.mark.parametrize("name", FOLLOWED_CONFIGS)
