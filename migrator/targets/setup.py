@@ -365,11 +365,12 @@ def predict(
 def without_prefetch() -> list[str]:
     """The lines that make the `options` of a dataset which takes no example before it is asked for.
 
-    TensorFlow 2 reads one ahead by itself: a generator that gives what its caller sets in between would give the last.
+    TensorFlow 2 reads ahead by itself, and makes maps parallel: a generator that gives what its caller sets in between
+    would give the last.
     """
     return [
         "options = tf.data.Options()",
-        "options.experimental_optimization.inject_prefetch = False  # Python code gives each example when it is wanted",
+        "options.experimental_optimization.apply_default_optimizations = False  # these read examples ahead",
     ]
 
 

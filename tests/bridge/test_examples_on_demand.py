@@ -35,7 +35,7 @@ class Served(object):
             yield self.example
 
     def input_fn(self):
-        dataset = tf.data.Dataset.from_generator(self.generate, tf.float32, [1]).batch(1)
+        dataset = tf.data.Dataset.from_generator(self.generate, tf.float32, [1]).{batched}
         return {given}
 
     def predict(self, example):
@@ -53,7 +53,8 @@ for number in (1.0, 2.0, 3.0):
 
 
 @pytest.mark.parametrize("style", ["native", "bridge"])
+@pytest.mark.parametrize("batched", ["batch(1)", "map(lambda x: tf.expand_dims(x, 0))"])
 @pytest.mark.parametrize("given", ["dataset", "tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()"])
-def test_a_prediction_is_that_of_its_own_example(given: str, style: str, tmp_path: Path) -> None:
-    was, now = told_by_both(PROGRAM.replace("{given}", given), tmp_path, style)
+def test_a_prediction_is_that_of_its_own_example(given: str, batched: str, style: str, tmp_path: Path) -> None:
+    was, now = told_by_both(PROGRAM.replace("{given}", given).replace("{batched}", batched), tmp_path, style)
     assert was == now == ["told 1.0 2.0", "told 2.0 4.0", "told 3.0 6.0"]

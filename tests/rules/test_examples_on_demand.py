@@ -55,7 +55,7 @@ if __name__ == "__main__":
 """
 OPTIONS = """\
         options = tf.data.Options()
-        options.experimental_optimization.inject_prefetch = False  # Python code gives each example when it is wanted
+        options.experimental_optimization.apply_default_optimizations = False  # these read examples ahead
         for batch in dataset.with_options(options):
 """
 

@@ -267,13 +267,14 @@ def let_keras_see_tensorflow_1():
 def without_prefetch(dataset, graph):
     """A dataset of a graph that takes no element before it is asked for, where Python code makes the elements.
 
-    TensorFlow 2 reads one ahead by itself: a generator that gives what its caller sets in between would give the last.
+    TensorFlow 2 reads ahead by itself, and makes maps parallel: a generator that gives what its caller sets in between
+    would give the last.
     """
     made = (node for function in graph._functions.values() for node in function.cached_definition.node_def)
     if not any("PyFunc" in node.op for node in made):
         return dataset
     options = tf.data.Options()
-    options.experimental_optimization.inject_prefetch = False
+    options.experimental_optimization.apply_default_optimizations = False
     return dataset.with_options(options)
 
 
