@@ -476,13 +476,21 @@ def _check_around(body: Body, loss: GeneralLoss) -> None:
 
 def _line_of_one(body: Body, names: Collection[str], apart: Collection[str]) -> int | None:
     """A statement behind some names that the training runs and the evaluation does not, or the other way round, or that
-    asks for the mode.
+    asks for the mode and is no line of the network, which is told it by `training=`.
     """
     trained, evaluated = (_lines_behind(body, names, mode, apart) for mode in (TRAIN, EVAL))
     for index in (*trained, *evaluated):
-        if (index in trained) != (index in evaluated) or names_in(body.statements[index].node) & body.about:
+        if (index in trained) != (index in evaluated):
+            return index
+        if names_in(body.statements[index].node) & body.about and not _reads_features(body, index):
             return index
     return None
+
+
+def _reads_features(body: Body, index: int) -> bool:
+    """Whether the features are behind a statement of both modes."""
+    behind = _lines_behind(body, names_in(body.statements[index].node), TRAIN, ())
+    return any(body.parameters.features in names_in(body.statements[one].node) for one in (index, *behind))
 
 
 def _lines_behind(body: Body, names: Collection[str], mode: str, apart: Collection[str]) -> list[int]:

@@ -352,3 +352,35 @@ def test_another_loss_is_minimized_than_is_reported(case: str) -> None:
 def test_another_loss_that_is_not_there_when_the_model_is_made(text: str) -> None:
     _, problem = run_or_blocked(text)
     assert problem
+
+
+TOLD = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [2.0])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    net = tf.layers.batch_normalization(features, training=mode == tf.estimator.ModeKeys.TRAIN)
+    out = tf.layers.dense(net, 1)
+    loss = tf.reduce_mean(tf.square(tf.reshape(labels, [-1, 1]) - out))
+    if mode == tf.estimator.ModeKeys.EVAL:
+        return tf.estimator.EstimatorSpec(mode, loss=loss)
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+estimator.evaluate(input_fn)
+"""
+
+
+def test_a_network_that_is_told_the_mode_leaves_the_loss_one() -> None:
+    """Layers get `training=`: a mean of the labels and their output is the loss of both modes, a function beside it."""
+    new, blocked = run_or_blocked(TOLD)
+    assert not blocked
+    assert "return tf.square(tf.reshape(labels, [-1, 1]) - out)" in new and "loss=loss_fn" in new
