@@ -59,6 +59,7 @@ _RANK = (
     "tf.concat",
     "tf.tile",
     "tf.transpose",
+    "tf.where",  # that of TensorFlow 1 chooses rows by a vector
     "newaxis",
 )
 

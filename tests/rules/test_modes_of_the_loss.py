@@ -384,3 +384,14 @@ def test_a_network_that_is_told_the_mode_leaves_the_loss_one() -> None:
     new, blocked = run_or_blocked(TOLD)
     assert not blocked
     assert "return tf.square(tf.reshape(labels, [-1, 1]) - out)" in new and "loss=loss_fn" in new
+
+
+def test_rows_that_the_labels_choose_see_them_with_their_own_axes() -> None:
+    """`tf.where` of TensorFlow 1 takes a vector for rows, and a loss function of Keras gets a column (ValueError)."""
+    text = TOLD.replace(
+        "tf.reduce_mean(tf.square(tf.reshape(labels, [-1, 1]) - out))",
+        "tf.reduce_mean(tf.square(tf.where(labels > 0, out, -out)))",
+    )
+    new, blocked = run_or_blocked(text)
+    assert not blocked and "def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None):" in new
+    assert "tf.raw_ops.Select(condition=labels > 0, x=out, y=-out)" in new
