@@ -229,14 +229,14 @@ class Speed:
     cpu_ms_per_step: float
 
 
-#: Networks of one kind each, of some thousand weights and of a million. Cells of TensorFlow 1 have no native form.
+#: Networks of one kind each, of some thousand weights and of a million.
 CASES |= {
     f"{kind}, {size}{', bridge' if style == 'bridge' else ''}": Case(
         "", text=kinds.program(kind, size == "a million"), style=style, warm=200
     )
     for kind in kinds.KINDS
     for size in ("small", "a million")
-    for style in (("bridge",) if kind == "LSTM" else ("native", "bridge"))
+    for style in ("native", "bridge")
 }
 
 
